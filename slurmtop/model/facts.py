@@ -1,0 +1,91 @@
+"""All that was gathered about one job before anybody thinks about it.
+
+``collect.facts`` fills these in; ``triage`` turns them into a verdict and does no I/O.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, ReasonInfo
+from slurmtop.model.verdict import Missing
+
+
+class LogStatus(StrEnum):
+    READ = "read"
+    ABSENT = "absent"
+    """Not there (yet). Not an error: Slurm creates it when the job starts."""
+    DENIED = "denied"
+    HANGS = "hangs"
+    """The mount did not answer in time."""
+    NOT_A_FILE = "not a file"
+    UNKNOWN_PATH = "unknown path"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """``number`` counts from 1; None where the start of the file was not read."""
+
+    text: str
+    number: int | None
+    offset: int
+    """Bytes from the start of the file to the start of the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A step counter that a training log printed, e.g. ``step 48213/100000``."""
+
+    step: int
+    total: int | None
+    line: LogLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFacts:
+    """One log: what state it is in, its last line, its first error, its progress.
+
+    ``label`` is stdout or stderr. ``complete`` is false where the middle was not read.
+    """
+
+    label: str
+    path: str | None
+    status: LogStatus
+    why: str = ""
+    size: int | None = None
+    mtime: datetime | None = None
+    last_line: LogLine | None = None
+    first_error: LogLine | None = None
+    slurm_line: LogLine | None = None
+    """The last line that Slurm itself wrote (``slurmstepd: error: *** JOB …``)."""
+    progress: Progress | None = None
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """Everything known about one job at ``now``.
+
+    ``asked`` is the id as the person typed it. Sources that did not answer stand in
+    ``missing``; ``job`` and ``detail`` are None once the controller has forgotten the job.
+    ``controller_answered`` is false when nobody could say whether the job exists.
+    """
+
+    asked: str
+    cluster: str
+    now: datetime
+    job: Job | None = None
+    detail: JobDetail | None = None
+    siblings: tuple[Job, ...] = ()
+    """The other records of the same array or het job."""
+    history: tuple[AccountingRecord, ...] = ()
+    """The newest run's rows of sacct: the job row first, then its steps."""
+    controller_answered: bool = True
+    accounting_answered: bool | None = None
+    """None where sacct was not asked."""
+    reason: ReasonInfo | None = None
+    exit: ExitMeaning | None = None
+    expected_start: datetime | None = None
+    logs: tuple[LogFacts, ...] = ()
+    missing: tuple[Missing, ...] = ()

@@ -1,0 +1,151 @@
+"""The one table of keys. Bindings, footer, help, palette, README and keymap are made from it.
+
+Standard library only, so that settings can be checked without a terminal library.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    SAFE = "safe"
+    ASK = "ask"
+    """Opens a dialog that shows the exact command; taken away in read-only mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """``id`` is the name in the keymap file; ``action`` the Textual action it runs.
+
+    ``scope`` is ``app``, ``jobs``, ``job`` or ``logs``: where the key is alive. ``footer``
+    says whether the short label stands in the footer (at most eight a screen do).
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    action: str
+    label: str
+    help: str
+    scope: str
+    level: Level = Level.SAFE
+    footer: bool = False
+
+
+KEYS: tuple[Key, ...] = (
+    Key("app.quit", ("q",), "quit", "quit", "Leave slurmtop", "app", footer=True),
+    Key("app.help", ("question_mark",), "help", "help", "Show every key", "app", footer=True),
+    Key("app.palette", ("colon", "ctrl+p"), "palette", "palette", "Find a command by name", "app"),
+    Key("app.back", ("escape",), "back", "back", "Close, or go back one screen", "app"),
+    Key("app.jobs", ("1",), "show_jobs", "jobs", "The queue", "app"),
+    Key("app.job", ("2",), "show_job", "job", "The job under the cursor, or the last one", "app"),
+    Key(
+        "app.refresh", ("r",), "refresh_now", "refresh", "Ask Slurm now (at most every 2 s)", "app"
+    ),
+    Key("app.theme", ("t",), "next_theme", "theme", "Next colour theme", "app"),
+    Key(
+        "jobs.open",
+        ("enter",),
+        "open",
+        "open",
+        "Open the job, or unfold the group",
+        "jobs",
+        footer=True,
+    ),
+    Key("jobs.up", ("k", "up"), "cursor_up", "up", "One row up", "jobs"),
+    Key("jobs.down", ("j", "down"), "cursor_down", "down", "One row down", "jobs"),
+    Key("jobs.page_up", ("pageup", "ctrl+b"), "page_up", "page up", "One page up", "jobs"),
+    Key(
+        "jobs.page_down", ("pagedown", "ctrl+f"), "page_down", "page down", "One page down", "jobs"
+    ),
+    Key("jobs.top", ("g", "home"), "cursor_top", "top", "First row", "jobs"),
+    Key("jobs.bottom", ("G", "end"), "cursor_bottom", "bottom", "Last row", "jobs"),
+    Key(
+        "jobs.fold",
+        ("left_square_bracket", "right_square_bracket", "o"),
+        "toggle_fold",
+        "fold",
+        "Fold or unfold an array or het job",
+        "jobs",
+    ),
+    Key(
+        "jobs.filter",
+        ("slash",),
+        "filter",
+        "filter",
+        "Filter: words and key:value",
+        "jobs",
+        footer=True,
+    ),
+    Key("jobs.sort", ("s",), "next_sort", "sort", "Next sort order", "jobs", footer=True),
+    Key("jobs.reverse", ("S",), "reverse_sort", "reverse", "Turn the sort order round", "jobs"),
+    Key("jobs.mark", ("space",), "mark", "mark", "Mark the job for an action", "jobs"),
+    Key(
+        "jobs.all_users",
+        ("a",),
+        "all_users",
+        "all users",
+        "Everybody's jobs, or only mine",
+        "jobs",
+        footer=True,
+    ),
+    Key(
+        "jobs.problems",
+        ("exclamation_mark",),
+        "problems",
+        "problems",
+        "Only what needs somebody",
+        "jobs",
+    ),
+    Key("jobs.copy", ("y",), "copy", "copy", "Copy the job id to the clipboard", "jobs"),
+    Key("job.next_tab", ("tab",), "next_tab", "tabs", "Next tab", "job", footer=True),
+    Key("job.previous_tab", ("shift+tab",), "previous_tab", "tab back", "Previous tab", "job"),
+    Key(
+        "job.expected_start",
+        ("e",),
+        "expected_start",
+        "when",
+        "Ask Slurm when a pending job may start",
+        "job",
+    ),
+    Key("job.copy", ("y",), "copy", "copy", "Copy the why lines to the clipboard", "job"),
+    Key(
+        "logs.follow", ("f",), "follow", "follow", "Follow the end of the log", "logs", footer=True
+    ),
+    Key(
+        "logs.stream", ("l",), "other_stream", "out/err", "Change between stdout and stderr", "logs"
+    ),
+    Key("logs.search", ("slash",), "search", "search", "Search in the log", "logs"),
+    Key("logs.next_match", ("n",), "next_match", "next", "Next match", "logs"),
+    Key("logs.previous_match", ("N",), "previous_match", "previous", "Previous match", "logs"),
+    Key(
+        "logs.first_error",
+        ("E",),
+        "first_error",
+        "first error",
+        "Jump to the first error line",
+        "logs",
+        footer=True,
+    ),
+    Key(
+        "job.cancel",
+        ("K",),
+        "cancel",
+        "cancel",
+        "Cancel the job or the marked jobs",
+        "jobs",
+        Level.ASK,
+        footer=True,
+    ),
+)
+
+
+def conflicts(keys: tuple[Key, ...] = KEYS) -> list[tuple[str, str, str]]:
+    """(key, id, id) for every key that would do two things in one scope."""
+    seen: dict[tuple[str, str], str] = {}
+    out: list[tuple[str, str, str]] = []
+    for entry in keys:
+        for key in entry.keys:
+            other = seen.setdefault((entry.scope, key), entry.id)
+            if other != entry.id:
+                out.append((key, other, entry.id))
+    return out

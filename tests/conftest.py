@@ -1,0 +1,19 @@
+"""Keep the machine that runs the tests out of them."""
+
+import os
+
+#: Variables that change what Textual paints or what slurmtop reads.
+_SCRUB_PREFIXES = (
+    "TEXTUAL",
+    "SQUEUE_",
+    "SACCT_",
+    "SINFO_",
+    "SCONTROL_",
+    "SCANCEL_",
+    "SLURMTOP_UI_",
+)
+_SCRUB = ("NO_COLOR", "COLORTERM", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
+
+for _name in list(os.environ):
+    if _name in _SCRUB or _name.startswith(_SCRUB_PREFIXES):
+        del os.environ[_name]
