@@ -1,0 +1,159 @@
+"""Up, down and status of the whole cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+from . import install as machine
+from .confs import write_all
+from .daemons import CONTROL, HELPER, daemon_names, healthy, node_states, record, start_all
+from .layout import CHECKOUT, LOGIN, NODES, CannotRun, ClusterError, Layout
+from .procs import Record
+from .spaces import all_namespace_pids, login_record, make_login, make_node, node_record, same_checkout
+from .users import make_host_keys, make_user
+
+
+def own_pids(layout: Layout) -> set[int]:
+    names = [*daemon_names(), LOGIN, *NODES]
+    found = (Record(layout.run, name).pid for name in names)
+    return {pid for pid in found if pid is not None}
+
+
+def _own_pid_namespaces(layout: Layout) -> set[str]:
+    """The nodes' pid namespaces; whatever runs inside is ours."""
+    links = set()
+    for name, pid in all_namespace_pids(layout).items():
+        if name != LOGIN:
+            links.add(os.readlink(f"/proc/{pid}/ns/pid"))
+    return links - {os.readlink("/proc/self/ns/pid")}
+
+
+def is_up(layout: Layout) -> bool:
+    """Everything alive and answering; cheap, for `up` asks it first."""
+    if len(all_namespace_pids(layout)) != 1 + len(NODES):
+        return False
+    if any(record(layout, name).pid is None for name in daemon_names()):
+        return False
+    try:
+        ready = [not state.endswith("*") for state in node_states(layout).values()]
+    except ClusterError:
+        return False
+    names = [*CONTROL, *(f"{node}.sshd" for node in NODES)]
+    return len(ready) == len(NODES) and all(ready) and all(healthy(layout, name) for name in names)
+
+
+def up(layout: Layout) -> str:
+    """Make the cluster, or what of it is missing."""
+    begun = time.monotonic()
+    machine.require_root_on_debian()
+    machine.require_programs()
+    login = login_record(layout).pid
+    if login is not None and not same_checkout(layout, login):
+        raise CannotRun(f"the cluster shows another checkout than {CHECKOUT}; run `down` first")
+    if is_up(layout):
+        return f"already up ({time.monotonic() - begun:.1f} s)"
+    machine.require_no_other_slurm(own_pids(layout), _own_pid_namespaces(layout))
+    machine.require_namespaces()
+    machine.claim(layout)
+    write_all(layout)
+    make_host_keys(layout)
+    for user in layout.users:
+        make_user(layout, user)
+    if login is None:
+        # Nodes hang off the login's network: without it they are of no use.
+        _end_nodes(layout)
+        login = make_login(layout)
+    for node in NODES:
+        if node_record(layout, node).pid is None:
+            make_node(layout, node, login)
+    start_all(layout)
+    return f"up ({time.monotonic() - begun:.1f} s)"
+
+
+def _end_nodes(layout: Layout) -> None:
+    for node in NODES:
+        # The first process of a pid namespace takes all others in it along.
+        node_record(layout, node).end(signal.SIGKILL)
+        for daemon in ("slurmd", "sshd"):
+            record(layout, f"{node}.{daemon}").end(signal.SIGKILL)
+
+
+def down(layout: Layout, *, purge: bool = False) -> str:
+    """End everything; namespaces, mounts and the bridge go with their last process."""
+    machine.require_root_on_debian()
+    if not layout.run.exists():
+        return "not up"
+    login = login_record(layout).pid
+    space = os.readlink(f"/proc/{login}/ns/mnt") if login is not None else ""
+    record(layout, HELPER).end()
+    record(layout, "slurmctld").end()
+    _end_nodes(layout)
+    for name in ("slurmdbd", "mariadbd", "munged"):
+        record(layout, name).end()
+    login_record(layout).end(signal.SIGKILL)
+    layout.fault_socket.unlink(missing_ok=True)
+    left = _inside(space) if space else []
+    note = ""
+    if left:
+        # Not ours to end: somebody's shell or tests started through `exec`.
+        note = f"; still in its namespaces: {', '.join(left)}"
+    if purge:
+        _purge(layout)
+        note += f"; {layout.root} deleted"
+    return f"down{note}"
+
+
+def _inside(space: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if os.readlink(entry / "ns" / "mnt") == space:
+                found.append(f"{(entry / 'comm').read_text().strip()} (pid {entry.name})")
+        except OSError:
+            continue
+    return found
+
+
+def _purge(layout: Layout) -> None:
+    """Delete the state directory, and nothing that is mounted into it."""
+    if not layout.marker.exists():
+        raise ClusterError(f"{layout.root} does not carry this cluster's marker; not deleted")
+    with open("/proc/self/mounts", encoding="utf-8") as stream:
+        points = [line.split()[1] for line in stream]
+    inside = [point for point in points if Path(point).is_relative_to(layout.root)]
+    if inside:
+        raise ClusterError(f"something is mounted at {inside[0]}; nothing deleted")
+    # Fails when it is not empty: the checkout must never be deleted through it.
+    if layout.source.exists():
+        layout.source.rmdir()
+    shutil.rmtree(layout.root)
+
+
+def status(layout: Layout) -> bool:
+    """One line a daemon on stdout; whether all is well."""
+    spaces = all_namespace_pids(layout)
+    good = True
+    for name in (LOGIN, *NODES):
+        alive = name in spaces
+        good = good and alive
+        print(f"{name:14} {'namespaces' if alive else 'none':11} {spaces.get(name, '-')}")
+    for name in daemon_names():
+        entry = record(layout, name)
+        pid = entry.pid
+        if pid is None:
+            word = "absent"
+        elif entry.stopped:
+            word = "stopped"
+        else:
+            word = "up" if LOGIN in spaces and healthy(layout, name) else "no answer"
+        good = good and word == "up"
+        print(f"{name:14} {word:11} {pid or '-'}")
+    sys.stdout.flush()
+    return good

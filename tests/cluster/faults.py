@@ -1,0 +1,138 @@
+"""Client of the fault helper, used by tests as the normal user.
+
+>>> faults = Faults.from_environment()
+>>> faults.kill("slurmctld"); ...; faults.start("slurmctld")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from .layout import load_layout
+
+Control = Literal["slurmctld", "slurmdbd", "munged"]
+NodeDaemon = Literal["slurmd", "sshd"]
+# `restore` waits for daemons and nodes one after the other.
+DEADLINE_S = 400.0
+
+
+class FaultError(Exception):
+    """The helper refused or failed; the text says why."""
+
+
+class Faults:
+    """Synchronous calls; each returns when the fault is there (or gone)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.broken = False
+
+    @classmethod
+    def from_environment(cls) -> Faults:
+        return cls(load_layout().fault_socket)
+
+    def _call(self, cmd: str, **fields: object) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(DEADLINE_S)
+            try:
+                connection.connect(str(self.path))
+                connection.sendall(json.dumps({"cmd": cmd, **fields}).encode() + b"\n")
+                with connection.makefile("rb") as lines:
+                    line = lines.readline()
+            except OSError as error:
+                raise FaultError(f"fault helper at {self.path}: {error}") from error
+        if not line:
+            raise FaultError("the fault helper closed the connection")
+        answer: dict[str, Any] = json.loads(line)
+        if not answer.get("ok"):
+            raise FaultError(str(answer.get("error")))
+        return answer
+
+    def ping(self) -> None:
+        self._call("ping")
+
+    def kill(self, what: Control, *, hard: bool = False) -> None:
+        """End a daemon: SIGTERM (it saves its state), or SIGKILL when ``hard``."""
+        self.broken = True
+        self._call("kill", what=what, hard=hard)
+
+    def stop(self, what: Control) -> None:
+        """SIGSTOP a daemon: it is there and does not answer."""
+        self.broken = True
+        self._call("stop", what=what)
+
+    def cont(self, what: Control) -> None:
+        """SIGCONT a stopped daemon."""
+        self._call("cont", what=what)
+
+    def start(self, what: Control) -> None:
+        """Start a daemon that was killed; returns when it answers."""
+        self._call("start", what=what)
+
+    def stop_node(self, node: str, what: NodeDaemon) -> None:
+        """End a node's slurmd or sshd."""
+        self.broken = True
+        self._call("node_stop", node=node, what=what)
+
+    def start_node(self, node: str, what: NodeDaemon) -> None:
+        self._call("node_start", node=node, what=what)
+
+    def drain(self, node: str, reason: str) -> None:
+        self.broken = True
+        self._call("node_state", node=node, state="drain", reason=reason)
+
+    def node_down(self, node: str, reason: str) -> None:
+        """Mark a node DOWN as an administrator does; its jobs end."""
+        self.broken = True
+        self._call("node_state", node=node, state="down", reason=reason)
+
+    def resume(self, node: str) -> None:
+        self._call("node_state", node=node, state="resume")
+
+    def link_down(self, node: str) -> None:
+        """Pull a node's network cable."""
+        self.broken = True
+        self._call("link", node=node, state="down")
+
+    def link_up(self, node: str) -> None:
+        self._call("link", node=node, state="up")
+
+    def rpc_counts(self, *, reset: bool = False) -> dict[str, int]:
+        """RPCs the controller served since its start (or the last reset), by user."""
+        users = self._call("sdiag", reset=reset)["users"]
+        return {name: int(values["count"]) for name, values in users.items()}
+
+    def sdiag(self, *, reset: bool = False) -> dict[str, Any]:
+        """``users`` (count, ave_us, total_us each) and ``types`` (count each)."""
+        answer = self._call("sdiag", reset=reset)
+        return {"users": answer["users"], "types": answer["types"]}
+
+    def reconfigure(self) -> None:
+        self._call("reconfigure")
+
+    def restore(self) -> None:
+        """Mend everything that may be broken; returns when all of it answers."""
+        self._call("restore")
+        self.broken = False
+
+    def __enter__(self) -> Faults:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.broken:
+            self.restore()
+
+
+def available() -> bool:
+    """Whether this process may use a fault helper."""
+    return os.access(load_layout().fault_socket, os.W_OK)

@@ -1,0 +1,231 @@
+"""The fault helper: a root process that breaks things for tests, and mends them.
+
+It speaks JSON lines on a unix socket, one request and one answer a line, and
+knows a fixed set of commands.  Only root and the cluster's users are served;
+the kernel says who is at the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .daemons import (
+    NODE_DAEMONS,
+    healthy,
+    in_login,
+    node_states,
+    record,
+    start_all,
+    start_control,
+    start_node_daemon,
+)
+from .layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
+from .procs import wait_until
+from .spaces import cable_name, command
+
+CONTROLLED = ("slurmctld", "slurmdbd", "munged")
+MAX_REQUEST = 65536
+# Reasons go into a scontrol argument and into other people's screens: no surprises there.
+REASON = re.compile(r"[ -~]{1,200}")
+SDIAG_USER = re.compile(
+    r"\s*(?P<name>\S+)\s*\(\s*(?P<uid>\d+)\)\s*count:(?P<count>\d+)\s+ave_time:(?P<ave>\d+)\s+total_time:(?P<total>\d+)"
+)
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def parse_sdiag(text: str) -> dict[str, dict[str, int]]:
+    """RPC counts and times (µs) by user name."""
+    _, _, part = text.partition("Remote Procedure Call statistics by user")
+    found = {}
+    for line in part.partition("Pending RPC statistics")[0].splitlines():
+        match = SDIAG_USER.match(line)
+        if match:
+            found[match["name"]] = {
+                "uid": int(match["uid"]),
+                "count": int(match["count"]),
+                "ave_us": int(match["ave"]),
+                "total_us": int(match["total"]),
+            }
+    return found
+
+
+def parse_sdiag_types(text: str) -> dict[str, int]:
+    """RPC counts by message type."""
+    _, _, part = text.partition("Remote Procedure Call statistics by message type")
+    part = part.partition("Remote Procedure Call statistics by user")[0]
+    pairs = re.findall(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", part, re.MULTILINE)
+    return {name: int(count) for name, count in pairs}
+
+
+class Helper:
+    """Carries out requests."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.verbs: dict[str, Callable[[Request], Answer]] = {
+            "ping": lambda _request: {},
+            "kill": self.kill,
+            "stop": self.stop,
+            "cont": self.cont,
+            "start": self.start,
+            "node_stop": self.node_stop,
+            "node_start": self.node_start,
+            "node_state": self.node_state,
+            "link": self.link,
+            "sdiag": self.sdiag,
+            "reconfigure": self.reconfigure,
+            "restore": self.restore,
+        }
+
+    def answer(self, line: bytes) -> Answer:
+        try:
+            request = json.loads(line)
+            if not isinstance(request, dict):
+                raise ValueError("a request is a JSON object")
+            verb = self.verbs.get(str(request.get("cmd")))
+            if verb is None:
+                raise ValueError(f"cmd must be one of {', '.join(self.verbs)}")
+            return {"ok": True, **verb(request)}
+        except (ValueError, OSError, ClusterError, CannotRun) as error:
+            return {"ok": False, "error": str(error)}
+
+    @staticmethod
+    def _choice(request: Request, key: str, choices: tuple[str, ...]) -> str:
+        value = request.get(key)
+        if value not in choices:
+            raise ValueError(f"{key} must be one of {', '.join(choices)}")
+        return str(value)
+
+    def kill(self, request: Request) -> Answer:
+        """SIGTERM (state is saved) or, with hard, SIGKILL; answers when the process is gone."""
+        name = self._choice(request, "what", CONTROLLED)
+        entry = record(self.layout, name)
+        was = entry.pid
+        entry.end(signal.SIGKILL if request.get("hard") else signal.SIGTERM)
+        return {"pid": was}
+
+    def stop(self, request: Request) -> Answer:
+        """SIGSTOP: the process is there and does not answer."""
+        entry = record(self.layout, self._choice(request, "what", CONTROLLED))
+        if not entry.send(signal.SIGSTOP):
+            raise ClusterError(f"{entry.name} is not running")
+        wait_until(f"stop of {entry.name}", lambda: entry.stopped, 5)
+        return {"pid": entry.pid}
+
+    def cont(self, request: Request) -> Answer:
+        entry = record(self.layout, self._choice(request, "what", CONTROLLED))
+        if not entry.send(signal.SIGCONT):
+            raise ClusterError(f"{entry.name} is not running")
+        wait_until(f"continuation of {entry.name}", lambda: not entry.stopped, 5)
+        return {"pid": entry.pid}
+
+    def start(self, request: Request) -> Answer:
+        name = self._choice(request, "what", CONTROLLED)
+        start_control(self.layout, name)
+        return {"pid": record(self.layout, name).pid}
+
+    def node_stop(self, request: Request) -> Answer:
+        """End one node's slurmd or sshd; jobs' own processes go on, as on a real node."""
+        node = self._choice(request, "node", NODES)
+        daemon = self._choice(request, "what", NODE_DAEMONS)
+        record(self.layout, f"{node}.{daemon}").end()
+        return {}
+
+    def node_start(self, request: Request) -> Answer:
+        node = self._choice(request, "node", NODES)
+        daemon = self._choice(request, "what", NODE_DAEMONS)
+        start_node_daemon(self.layout, node, daemon)
+        name = f"{node}.{daemon}"
+        alive = record(self.layout, name)
+        # A drained node stays drained: only the daemon itself is waited for.
+        check = (lambda: healthy(self.layout, name)) if daemon == "sshd" else (lambda: alive.pid is not None)
+        wait_until(f"start of {name}", check, 20)
+        return {"pid": alive.pid}
+
+    def node_state(self, request: Request) -> Answer:
+        node = self._choice(request, "node", NODES)
+        state = self._choice(request, "state", ("drain", "resume", "down"))
+        argv = ["scontrol", "update", f"NodeName={node}", f"State={state.upper()}"]
+        if state != "resume":
+            reason = request.get("reason")
+            if not isinstance(reason, str) or not REASON.fullmatch(reason):
+                raise ValueError("reason must be 1 to 200 printable ASCII characters")
+            argv.append(f"Reason={reason}")
+        in_login(self.layout, *argv)
+        return {"state": node_states(self.layout).get(node)}
+
+    def link(self, request: Request) -> Answer:
+        """Pull a node's network cable, or plug it in."""
+        node = self._choice(request, "node", NODES)
+        state = self._choice(request, "state", ("up", "down"))
+        command("ip", "link", "set", cable_name(node), "master", BRIDGE, state)
+        return {}
+
+    def sdiag(self, request: Request) -> Answer:
+        text = in_login(self.layout, "sdiag")
+        if request.get("reset"):
+            in_login(self.layout, "sdiag", "--reset")
+        return {"users": parse_sdiag(text), "types": parse_sdiag_types(text)}
+
+    def reconfigure(self, _request: Request) -> Answer:
+        in_login(self.layout, "scontrol", "reconfigure")
+        return {}
+
+    def restore(self, _request: Request) -> Answer:
+        """Mend whatever was broken and wait until all of it answers."""
+        for node in NODES:
+            command("ip", "link", "set", cable_name(node), "up")
+        start_all(self.layout)
+        return {}
+
+
+def serve(layout: Layout) -> None:
+    """One connection after the other, one request after the other: faults must not race."""
+    allowed = {0, *(pwd.getpwnam(name).pw_uid for name in layout.users)}
+    helper = Helper(layout)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        temporary = layout.fault_socket.with_suffix(".new")
+        temporary.unlink(missing_ok=True)
+        listener.bind(str(temporary))
+        os.chmod(temporary, 0o666)
+        listener.listen(16)
+        # Appears only when it can be used.
+        temporary.replace(layout.fault_socket)
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                _serve_one(helper, connection, allowed)
+
+
+def _serve_one(helper: Helper, connection: socket.socket, allowed: set[int]) -> None:
+    size = struct.calcsize("3i")
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    _pid, uid, _gid = struct.unpack("3i", credentials)
+    connection.settimeout(10)
+    try:
+        if uid not in allowed:
+            connection.sendall(b'{"ok": false, "error": "not a user of this cluster"}\n')
+            return
+        with connection.makefile("rb") as lines:
+            while line := lines.readline(MAX_REQUEST):
+                answer = helper.answer(line)
+                print(f"uid {uid}: {line.decode(errors='replace').strip()} -> {answer}", file=sys.stderr)
+                connection.sendall(json.dumps(answer).encode() + b"\n")
+    except OSError:
+        # The test went away; the next one counts.
+        return
+
+
+if __name__ == "__main__":
+    serve(load_layout())
