@@ -1,0 +1,68 @@
+"""Documents that must not drift from the code."""
+
+import ast
+import re
+from pathlib import Path
+
+from tests.rules.key_table import with_table
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Programs that a login node or a cluster may offer and that slurmtop could start.
+PROGRAMS = re.compile(
+    r"^(squeue|scontrol|sinfo|sacct|scancel|sdiag|sbatch|srun|salloc|sstat|sprio|sshare|sacctmgr|"
+    r"ssh|scp|nvidia-smi|dcgmi|py-spy|cat|sh|bash|sudo|logger|pdsh|kill|ps|dmesg)$"
+)
+
+
+def programs_in_code() -> set[str]:
+    """First words of every argv literal outside the demo, which starts nothing."""
+    found: set[str] = set()
+    for path in sorted((ROOT / "slurmtop").rglob("*.py")):
+        if "demo" in path.relative_to(ROOT / "slurmtop").parts[0]:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.List | ast.Tuple) and node.elts:
+                first = node.elts[0]
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    if PROGRAMS.match(first.value):
+                        found.add(first.value)
+    return found
+
+
+def programs_in_security_page() -> set[str]:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    section = text.split("## Commands", 1)[1].split("\n## ", 1)[0]
+    return {
+        word for word in re.findall(r"^\| `([a-z-]+)", section, re.MULTILINE) if PROGRAMS.match(word)
+    }
+
+
+def test_security_page_lists_exactly_the_programs_that_are_started() -> None:
+    assert programs_in_security_page() == programs_in_code()
+
+
+def test_the_readme_key_table_is_the_table() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_table(text) == text
+
+
+def test_the_readme_says_which_name_to_install() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    installs = re.findall(r"^.*\b(?:pip|pipx|uv tool) install.*$", text, re.MULTILINE)
+    assert installs
+    for line in installs:
+        assert not re.search(r"install\s+slurmtop(\s|$)", line), line
+
+
+def test_every_room_is_in_the_architecture_page() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for folder in sorted((ROOT / "slurmtop").iterdir()):
+        if folder.is_dir() and folder.name != "__pycache__":
+            assert f"`{folder.name}`" in text, folder.name
+
+
+def test_fixtures_have_a_manifest() -> None:
+    text = (ROOT / "fixtures" / "MANIFEST.md").read_text(encoding="utf-8")
+    for folder in sorted((ROOT / "fixtures").rglob("*")):
+        if folder.is_dir() and any(item.is_file() for item in folder.iterdir()):
+            assert f"`{folder.relative_to(ROOT / 'fixtures')}`" in text, folder
