@@ -1,0 +1,39 @@
+# The two commands of a newcomer: make demo, make test. Both do all the set-up.
+.PHONY: demo test lint format cluster-up cluster-down golden clean
+
+demo:
+	@.ci/venv run
+	@.venv/bin/python -m slurmtop demo
+
+# The tests of the pure rooms and the screens, then the ones against a real Slurm as a normal user.
+test:
+	@.ci/venv dev
+	.venv/bin/python -m pytest -q -m "not cluster" tests
+	@tests/cluster/run -q tests; rc=$$?; \
+	if [ $$rc -eq 3 ] && [ -z "$(SLURMTOP_REQUIRE_CLUSTER)" ]; then \
+	    echo "The tests against a real Slurm were skipped: see the reason above."; \
+	else exit $$rc; fi
+
+lint:
+	@.ci/venv dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+format:
+	@.ci/venv dev
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+golden:
+	@.ci/venv dev
+	.venv/bin/python -m pytest -q -m "not cluster" tests --update-golden
+
+cluster-up:
+	@python3 -m tests.cluster install && python3 -m tests.cluster up
+
+cluster-down:
+	@python3 -m tests.cluster down
+
+clean:
+	rm -rf .venv build dist
