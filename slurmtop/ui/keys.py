@@ -77,7 +77,7 @@ KEYS: tuple[Key, ...] = (
         footer=True,
     ),
     Key("jobs.sort", ("s",), "next_sort", "sort", "Next sort order", "jobs", footer=True),
-    Key("jobs.reverse", ("S",), "reverse_sort", "reverse", "Turn the sort order round", "jobs"),
+    Key("jobs.reverse", ("i",), "reverse_sort", "reverse", "Turn the sort order round", "jobs"),
     Key("jobs.mark", ("space",), "mark", "mark", "Mark the job for an action", "jobs"),
     Key(
         "jobs.all_users",
