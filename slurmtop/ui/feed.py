@@ -1,0 +1,90 @@
+"""The queue as it comes in: one poller at a time, restarted when what is asked changes."""
+
+from collections.abc import Callable
+
+from slurmtop.model.job import Job
+from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
+from slurmtop.store.jobs import JobBook, JobEvent
+from slurmtop.ui.services import QueuePoller, Services
+
+REFRESH_FLOOR_S = 2.0
+IDLE_AFTER_S = 600.0
+IDLE_FACTOR = 6.0
+
+
+class QueueFeed:
+    """Fills a :class:`JobBook` and says so.
+
+    ``run`` is the one task; ``ask_for`` changes whose jobs are asked for. With no key for
+    ten minutes the wait becomes six times as long; the next key restores it and asks.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        on_events: Callable[[tuple[JobEvent, ...]], None],
+        on_health: Callable[[SourceHealth], None],
+    ) -> None:
+        self._services = services
+        self._on_events = on_events
+        self._on_health = on_health
+        self.all_users = services.config.all_users
+        self.book = JobBook()
+        self.health = SourceHealth("queue")
+        self._poller: QueuePoller | None = None
+        self._refreshed_at = -REFRESH_FLOOR_S
+        self._active_at = services.clock.monotonic()
+        self._slow = False
+
+    @property
+    def idle(self) -> bool:
+        return self._slow
+
+    async def run(self) -> None:
+        """Ask until cancelled. To be started anew after ``ask_for`` said True."""
+        user = None if self.all_users else self._services.user
+
+        def answered(answer: Snapshot[Parsed[Job]]) -> None:
+            self._on_events(self.book.apply(answer.value.rows, answer.sampled_at, user=user))
+
+        self._poller = self._services.open_queue(
+            user=user, on_value=answered, on_health=self._health_came
+        )
+        if self._slow:
+            self._poller.slow_down(IDLE_FACTOR)
+        await self._poller.run()
+
+    def ask_for(self, *, all_users: bool) -> bool:
+        """Everybody's jobs, or one's own. True where that is a change."""
+        changed = all_users != self.all_users
+        self.all_users = all_users
+        return changed
+
+    def refresh_now(self) -> bool:
+        """Ask now; False where the last press was less than two seconds ago."""
+        now = self._services.clock.monotonic()
+        if now - self._refreshed_at < REFRESH_FLOOR_S:
+            return False
+        self._refreshed_at = now
+        if self._poller is not None:
+            self._poller.poke()
+        return True
+
+    def person_acted(self) -> None:
+        self._active_at = self._services.clock.monotonic()
+        if self._slow:
+            self._slow = False
+            if self._poller is not None:
+                self._poller.slow_down(1.0)
+                self._poller.poke()
+
+    def second_passed(self) -> None:
+        if self._slow or self._services.clock.monotonic() - self._active_at < IDLE_AFTER_S:
+            return
+        self._slow = True
+        if self._poller is not None:
+            self._poller.slow_down(IDLE_FACTOR)
+
+    def _health_came(self, health: SourceHealth) -> None:
+        self.health = health
+        self._on_health(health)

@@ -1,0 +1,37 @@
+"""What every screen of slurmtop shares."""
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.screen import Screen
+
+from slurmtop.ui.bindings import refused_when_read_only
+from slurmtop.ui.services import Services
+
+if TYPE_CHECKING:
+    from slurmtop.ui.app import SlurmtopApp
+
+
+class BaseScreen(Screen[None]):
+    """``SCOPES`` names the scopes of ``ui/keys.py`` that are alive here, besides ``app``."""
+
+    SCOPES: ClassVar[tuple[str, ...]] = ()
+    ESCAPE_TO_MINIMIZE = False
+
+    @property
+    def tool(self) -> "SlurmtopApp":
+        """The app with its own type."""
+        return cast("SlurmtopApp", self.app)
+
+    @property
+    def services(self) -> Services:
+        return self.tool.services
+
+    def possible(self, action: str) -> bool:
+        """Whether ``action`` makes sense now; what does not is neither offered nor done."""
+        return True
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Read-only takes the acting keys away; they stay in the footer, greyed."""
+        if self.services.read_only and refused_when_read_only(action):
+            return None
+        return self.possible(action)

@@ -1,0 +1,98 @@
+"""Everything the screens need from outside, handed in by the wiring in ``cli``.
+
+The screens never open a socket or start a process: they know these protocols only, so a
+test, a replay and the demo hand in their own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING, Protocol
+
+from slurmtop.config import Config
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.job import Job
+from slurmtop.model.ports import Clock, Runner
+from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
+
+if TYPE_CHECKING:
+    from slurmtop.control.actions import Action
+    from slurmtop.control.execute import Outcome
+
+OnQueue = Callable[[Snapshot[Parsed[Job]]], None]
+OnHealth = Callable[[SourceHealth], None]
+
+
+class QueuePoller(Protocol):
+    """Asks for the queue again and again.
+
+    ``run`` loops until it is cancelled; ``tick`` is one round. ``poke`` ends the present
+    wait. ``slow_down(6.0)`` makes every wait six times as long, ``slow_down(1.0)`` restores.
+    """
+
+    async def run(self) -> None: ...
+
+    async def tick(self) -> None: ...
+
+    def poke(self) -> None: ...
+
+    def slow_down(self, factor: float) -> None: ...
+
+
+class OpenQueue(Protocol):
+    """Builds a poller: of one user's jobs, or of everybody's with ``user`` None."""
+
+    def __call__(
+        self, *, user: str | None, on_value: OnQueue, on_health: OnHealth
+    ) -> QueuePoller: ...
+
+
+class GatherFacts(Protocol):
+    """Gathers what is known of one job; never raises for a source that is silent.
+
+    ``asked`` is the id as typed; ``job`` and ``siblings`` what the queue already said.
+    ``ask_start`` also asks Slurm when a pending job may start.
+    """
+
+    async def __call__(
+        self,
+        asked: str,
+        *,
+        job: Job | None = None,
+        siblings: tuple[Job, ...] = (),
+        ask_start: bool = False,
+    ) -> JobFacts: ...
+
+
+class ActionExecutor(Protocol):
+    """Does a confirmed action and reads back what became of it."""
+
+    async def execute(self, action: "Action") -> "Outcome": ...
+
+
+def _no_calls() -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """``cluster`` is the name in every key (``""`` for the local one), ``cluster_label`` the
+    name on the screen. ``demo`` names the scenario of a simulated cluster and is always
+    shown. ``zone`` is the viewer's. ``private_data`` says that Slurm may hide jobs.
+    """
+
+    runner: Runner
+    clock: Clock
+    config: Config
+    uid: int
+    user: str
+    open_queue: OpenQueue
+    gather_facts: GatherFacts
+    executor: ActionExecutor
+    calls_last_minute: Callable[[], int] = _no_calls
+    cluster: str = ""
+    cluster_label: str = ""
+    read_only: bool = False
+    demo: str = ""
+    private_data: bool = False
+    zone: tzinfo = UTC
