@@ -1,1 +1,1 @@
-"""A private Slurm cluster on one machine, for tests only (see ``python3 -m tests.cluster --help``)."""
+"""A private Slurm cluster on one machine, for tests only."""

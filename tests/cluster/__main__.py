@@ -9,12 +9,13 @@ import pwd
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from . import cluster, install
-from .layout import CANNOT_RUN, CHECKOUT, CannotRun, ClusterError, Layout, load_layout
-from .procs import enter
-from .spaces import login_record, same_checkout
-from .users import user_env
+from tests.cluster import cluster, install
+from tests.cluster.layout import CANNOT_RUN, CHECKOUT, CannotRun, ClusterError, Layout, load_layout
+from tests.cluster.procs import enter
+from tests.cluster.spaces import login_record, same_checkout
+from tests.cluster.users import user_env
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,7 +77,7 @@ def _inside(layout: Layout, options: argparse.Namespace) -> int:
     if not argv:
         raise ClusterError("no command given")
     cwd = options.cwd or env["HOME"]
-    if not os.path.isabs(cwd):
+    if not Path(cwd).is_absolute():
         cwd = str(layout.source / cwd)
     enter(login, ("net", "uts", "mnt"))
     os.initgroups(name, entry.pw_gid)

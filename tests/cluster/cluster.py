@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import sys
 import time
 from pathlib import Path
 
-from . import install as machine
-from .confs import write_all
-from .daemons import CONTROL, HELPER, daemon_names, healthy, node_states, record, start_all
-from .layout import CHECKOUT, LOGIN, NODES, CannotRun, ClusterError, Layout
-from .procs import Record
-from .spaces import all_namespace_pids, login_record, make_login, make_node, node_record, same_checkout
-from .users import make_host_keys, make_user
+from tests.cluster import install as machine
+from tests.cluster.confs import write_all
+from tests.cluster.daemons import (
+    CONTROL,
+    HELPER,
+    daemon_names,
+    healthy,
+    node_states,
+    record,
+    start_all,
+)
+from tests.cluster.layout import CHECKOUT, LOGIN, NODES, CannotRun, ClusterError, Layout
+from tests.cluster.procs import Record, namespace_of
+from tests.cluster.spaces import (
+    all_namespace_pids,
+    login_record,
+    make_login,
+    make_node,
+    node_record,
+    same_checkout,
+)
+from tests.cluster.users import make_host_keys, make_user
 
 
 def own_pids(layout: Layout) -> set[int]:
@@ -29,8 +43,8 @@ def _own_pid_namespaces(layout: Layout) -> set[str]:
     links = set()
     for name, pid in all_namespace_pids(layout).items():
         if name != LOGIN:
-            links.add(os.readlink(f"/proc/{pid}/ns/pid"))
-    return links - {os.readlink("/proc/self/ns/pid")}
+            links.add(namespace_of(pid, "pid"))
+    return links - {namespace_of("self", "pid")}
 
 
 def is_up(layout: Layout) -> bool:
@@ -89,11 +103,13 @@ def down(layout: Layout, *, purge: bool = False) -> str:
     if not layout.run.exists():
         return "not up"
     login = login_record(layout).pid
-    space = os.readlink(f"/proc/{login}/ns/mnt") if login is not None else ""
+    space = namespace_of(login, "mnt") if login is not None else ""
     record(layout, HELPER).end()
     record(layout, "slurmctld").end()
     _end_nodes(layout)
-    for name in ("slurmdbd", "mariadbd", "munged"):
+    # slurmdbd takes 10 s to end; what it knows is in the data base already.
+    record(layout, "slurmdbd").end(patience_s=2)
+    for name in ("mariadbd", "munged"):
         record(layout, name).end()
     login_record(layout).end(signal.SIGKILL)
     layout.fault_socket.unlink(missing_ok=True)
@@ -114,7 +130,7 @@ def _inside(space: str) -> list[str]:
         if not entry.name.isdigit():
             continue
         try:
-            if os.readlink(entry / "ns" / "mnt") == space:
+            if namespace_of(entry.name, "mnt") == space:
                 found.append(f"{(entry / 'comm').read_text().strip()} (pid {entry.name})")
         except OSError:
             continue
@@ -125,7 +141,7 @@ def _purge(layout: Layout) -> None:
     """Delete the state directory, and nothing that is mounted into it."""
     if not layout.marker.exists():
         raise ClusterError(f"{layout.root} does not carry this cluster's marker; not deleted")
-    with open("/proc/self/mounts", encoding="utf-8") as stream:
+    with Path("/proc/self/mounts").open(encoding="utf-8") as stream:
         points = [line.split()[1] for line in stream]
     inside = [point for point in points if Path(point).is_relative_to(layout.root)]
     if inside:

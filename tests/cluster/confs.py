@@ -6,9 +6,10 @@ import grp
 import os
 import pwd
 import secrets
+import stat
 from pathlib import Path
 
-from .layout import (
+from tests.cluster.layout import (
     CLUSTER_NAME,
     CRED_EXPIRE_S,
     DATABASE_PORT,
@@ -135,7 +136,7 @@ UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin no
-AllowUsers {' '.join(layout.users)}
+AllowUsers {" ".join(layout.users)}
 PrintMotd no
 MaxStartups 200
 MaxSessions 200
@@ -168,7 +169,12 @@ def folder(path: Path, mode: int = 0o755, owner: str = "root") -> None:
 def secret(path: Path, size: int, owner: str, *, text: bool = False) -> bytes:
     """A key that stays the same from one `up` to the next."""
     if not path.exists():
-        put(path, secrets.token_hex(size).encode() if text else secrets.token_bytes(size), 0o400, owner)
+        put(
+            path,
+            secrets.token_hex(size).encode() if text else secrets.token_bytes(size),
+            0o400,
+            owner,
+        )
     return path.read_bytes()
 
 
@@ -188,7 +194,11 @@ def write_all(layout: Layout) -> None:
         os.chown(path, 0, slurm_group)
         path.chmod(0o775)
     for number in range(GPUS_PER_NODE):
-        (layout.devices / f"nvidia{number}").touch(mode=0o644)
+        device = layout.devices / f"nvidia{number}"
+        if not device.is_char_device():
+            device.unlink(missing_ok=True)
+            # slurmd wants a character device; these are the null device by another name.
+            os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     secret(layout.etc / "munge.key", 1024, "munge")
     password = secret(layout.etc / "database.password", 16, "root", text=True).decode()
     put(layout.slurm_conf, slurm_conf(layout))

@@ -9,8 +9,8 @@ import shutil
 import signal
 import sys
 
-from .confs import put
-from .layout import (
+from tests.cluster.confs import put
+from tests.cluster.layout import (
     ACCOUNT,
     CHECKOUT,
     CLUSTER_NAME,
@@ -22,8 +22,8 @@ from .layout import (
     Layout,
     node_address,
 )
-from .procs import Record, spawn, wait_until
-from .spaces import ROOT_ENV, all_namespace_pids, command, login_record
+from tests.cluster.procs import Record, spawn, wait_until
+from tests.cluster.spaces import ROOT_ENV, all_namespace_pids, command, login_record
 
 CONTROL = ("mariadbd", "munged", "slurmdbd", "slurmctld")
 HELPER = "faults"
@@ -97,7 +97,9 @@ def healthy(layout: Layout, name: str) -> bool:
     if daemon == "slurmd":
         return node_ready(layout, node)
     if name == "munged":
-        return answers(layout, "munge", f"--socket={layout.munge_socket}", "--no-input", "-o", "/dev/null")
+        return answers(
+            layout, "munge", f"--socket={layout.munge_socket}", "--no-input", "-o", "/dev/null"
+        )
     if name == "mariadbd":
         return port_open(layout, "127.0.0.1", DATABASE_PORT)
     if name == "slurmdbd":
@@ -208,7 +210,10 @@ def add_accounts(layout: Layout) -> None:
     """Cluster, account and users of the accounting data base; repeating it changes nothing."""
     listed = in_login(layout, "sacctmgr", "-nP", "show", "assoc", "format=cluster,account,user")
     lines = set(listed.splitlines())
-    if CLUSTER_NAME not in in_login(layout, "sacctmgr", "-nP", "show", "cluster", "format=cluster").split():
+    if (
+        CLUSTER_NAME
+        not in in_login(layout, "sacctmgr", "-nP", "show", "cluster", "format=cluster").split()
+    ):
         in_login(layout, "sacctmgr", "-i", "add", "cluster", CLUSTER_NAME)
     if f"{CLUSTER_NAME}|{ACCOUNT}|" not in lines:
         fields = ("Description=training", "Organization=tests")

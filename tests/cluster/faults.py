@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from .layout import load_layout
+from tests.cluster.layout import load_layout
 
 Control = Literal["slurmctld", "slurmdbd", "munged"]
 NodeDaemon = Literal["slurmd", "sshd"]
@@ -101,6 +101,14 @@ class Faults:
 
     def link_up(self, node: str) -> None:
         self._call("link", node=node, state="up")
+
+    def submit_other(self, *, name: str = "other", seconds: int = 600, gpus: int = 0) -> str:
+        """Submit a sleeping job as the cluster's second user; returns its id."""
+        return str(self._call("submit_other", name=name, seconds=seconds, gpus=gpus)["job"])
+
+    def cancel_other(self) -> None:
+        """Cancel all jobs of the second user."""
+        self._call("cancel_other")
 
     def rpc_counts(self, *, reset: bool = False) -> dict[str, int]:
         """RPCs the controller served since its start (or the last reset), by user."""

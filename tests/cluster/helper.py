@@ -8,7 +8,6 @@ the kernel says who is at the other end.
 from __future__ import annotations
 
 import json
-import os
 import pwd
 import re
 import signal
@@ -18,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .daemons import (
+from tests.cluster.daemons import (
     NODE_DAEMONS,
     healthy,
     in_login,
@@ -28,14 +27,15 @@ from .daemons import (
     start_control,
     start_node_daemon,
 )
-from .layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
-from .procs import wait_until
-from .spaces import cable_name, command
+from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
+from tests.cluster.procs import wait_until
+from tests.cluster.spaces import cable_name, command
 
 CONTROLLED = ("slurmctld", "slurmdbd", "munged")
 MAX_REQUEST = 65536
 # Reasons go into a scontrol argument and into other people's screens: no surprises there.
 REASON = re.compile(r"[ -~]{1,200}")
+NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 SDIAG_USER = re.compile(
     r"\s*(?P<name>\S+)\s*\(\s*(?P<uid>\d+)\)\s*count:(?P<count>\d+)\s+ave_time:(?P<ave>\d+)\s+total_time:(?P<total>\d+)"
 )
@@ -86,6 +86,8 @@ class Helper:
             "sdiag": self.sdiag,
             "reconfigure": self.reconfigure,
             "restore": self.restore,
+            "submit_other": self.submit_other,
+            "cancel_other": self.cancel_other,
         }
 
     def answer(self, line: bytes) -> Answer:
@@ -149,7 +151,11 @@ class Helper:
         name = f"{node}.{daemon}"
         alive = record(self.layout, name)
         # A drained node stays drained: only the daemon itself is waited for.
-        check = (lambda: healthy(self.layout, name)) if daemon == "sshd" else (lambda: alive.pid is not None)
+        check = (
+            (lambda: healthy(self.layout, name))
+            if daemon == "sshd"
+            else (lambda: alive.pid is not None)
+        )
         wait_until(f"start of {name}", check, 20)
         return {"pid": alive.pid}
 
@@ -182,6 +188,29 @@ class Helper:
         in_login(self.layout, "scontrol", "reconfigure")
         return {}
 
+    def submit_other(self, request: Request) -> Answer:
+        """A sleeping job of the second user, whom the tests cannot become."""
+        name, seconds, gpus = (request.get(key) for key in ("name", "seconds", "gpus"))
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise ValueError("name must be 1 to 60 letters, digits, '_' or '-'")
+        if not isinstance(seconds, int) or not isinstance(gpus, int):
+            raise ValueError("seconds and gpus are whole numbers")
+        options = [f"--job-name={name}", "--output=/dev/null", "--chdir=/", "--parsable"]
+        if gpus:
+            options.append(f"--gres=gpu:h100:{gpus}")
+        argv = ("sbatch", *options, f"--wrap=exec sleep {seconds}")
+        return {"job": self._as_other(*argv).strip().partition(";")[0]}
+
+    def cancel_other(self, _request: Request) -> Answer:
+        self._as_other("scancel", f"--user={self.layout.users[1]}")
+        return {}
+
+    def _as_other(self, *argv: str) -> str:
+        entry = pwd.getpwnam(self.layout.users[1])
+        become = ("setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups")
+        env = ("env", f"HOME={entry.pw_dir}", f"USER={entry.pw_name}")
+        return in_login(self.layout, *become, *env, *argv)
+
     def restore(self, _request: Request) -> Answer:
         """Mend whatever was broken and wait until all of it answers."""
         for node in NODES:
@@ -198,7 +227,7 @@ def serve(layout: Layout) -> None:
         temporary = layout.fault_socket.with_suffix(".new")
         temporary.unlink(missing_ok=True)
         listener.bind(str(temporary))
-        os.chmod(temporary, 0o666)
+        temporary.chmod(0o666)
         listener.listen(16)
         # Appears only when it can be used.
         temporary.replace(layout.fault_socket)
@@ -220,7 +249,10 @@ def _serve_one(helper: Helper, connection: socket.socket, allowed: set[int]) -> 
         with connection.makefile("rb") as lines:
             while line := lines.readline(MAX_REQUEST):
                 answer = helper.answer(line)
-                print(f"uid {uid}: {line.decode(errors='replace').strip()} -> {answer}", file=sys.stderr)
+                print(
+                    f"uid {uid}: {line.decode(errors='replace').strip()} -> {answer}",
+                    file=sys.stderr,
+                )
                 connection.sendall(json.dumps(answer).encode() + b"\n")
     except OSError:
         # The test went away; the next one counts.

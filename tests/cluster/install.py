@@ -8,8 +8,16 @@ import stat
 import subprocess
 from pathlib import Path
 
-from .layout import SBIN_PATH, CannotRun, ClusterError, Layout
-from .procs import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS, unshare
+from tests.cluster.layout import SBIN_PATH, CannotRun, ClusterError, Layout
+from tests.cluster.procs import (
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUTS,
+    namespace_of,
+    read_stat,
+    unshare,
+)
 
 PACKAGES = (
     "slurm-wlm",
@@ -136,13 +144,15 @@ def require_no_other_slurm(own_pids: set[int], own_pid_namespaces: set[str]) -> 
             continue
         try:
             name = (entry / "comm").read_text().strip()
-            if name not in ("slurmctld", "slurmd", "slurmdbd"):
+            if name not in ("slurmctld", "slurmd", "slurmdbd") or not read_stat(int(entry.name)):
                 continue
-            namespace = os.readlink(entry / "ns" / "pid")
+            namespace = namespace_of(entry.name, "pid")
         except OSError:
             continue
         if namespace not in own_pid_namespaces:
-            raise CannotRun(f"{name} (pid {entry.name}) is running here and is not this cluster's own")
+            raise CannotRun(
+                f"{name} (pid {entry.name}) is running here and is not this cluster's own"
+            )
     if Path("/etc/slurm/slurm.conf").exists() and _answers():
         raise CannotRun("/etc/slurm/slurm.conf belongs to a Slurm that is in use")
 
@@ -169,7 +179,11 @@ def claim(layout: Layout) -> None:
     if root.exists() and not layout.marker.exists() and any(root.iterdir()):
         raise CannotRun(f"{root} exists and is not this cluster's directory")
     root.mkdir(mode=0o755, parents=True, exist_ok=True)
-    layout.marker.write_text("Made by python3 -m tests.cluster; `down --purge` deletes this folder.\n")
+    layout.marker.write_text(
+        "Made by python3 -m tests.cluster; `down --purge` deletes this folder.\n"
+    )
     for parent in root.parents:
         if not parent.stat().st_mode & stat.S_IXOTH:
-            raise ClusterError(f"{parent} cannot be entered by normal users; choose another directory")
+            raise ClusterError(
+                f"{parent} cannot be entered by normal users; choose another directory"
+            )

@@ -109,7 +109,9 @@ def load_layout() -> Layout:
     """The layout the environment asks for."""
     root = Path(os.environ.get("SLURMTOP_CLUSTER_DIR") or "/opt/slurmtop-cluster")
     if not root.is_absolute() or len(root.parts) < 3:
-        raise CannotRun(f"SLURMTOP_CLUSTER_DIR must be an absolute path two levels deep, not {root}")
+        raise CannotRun(
+            f"SLURMTOP_CLUSTER_DIR must be an absolute path two levels deep, not {root}"
+        )
     names = os.environ.get("SLURMTOP_CLUSTER_USERS") or "alice,bob"
     users = tuple(name.strip() for name in names.split(",") if name.strip())
     if len(users) != 2 or users[0] == users[1] or "root" in users:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .layout import ClusterError
+from tests.cluster.layout import ClusterError
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -33,7 +33,7 @@ def unshare(flags: int) -> None:
 
 
 def enter(pid: int, kinds: Sequence[str]) -> None:
-    """setns(2) into namespaces of ``pid``; all are opened first, for /proc may differ afterwards."""
+    """setns(2) into namespaces of ``pid``; opened first, for /proc may differ afterwards."""
     opened = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
     try:
         for descriptor in opened:
@@ -43,6 +43,11 @@ def enter(pid: int, kinds: Sequence[str]) -> None:
     finally:
         for descriptor in opened:
             os.close(descriptor)
+
+
+def namespace_of(pid: int | str, kind: str) -> str:
+    """Name of a namespace; equal names are the same one."""
+    return str(Path(f"/proc/{pid}/ns/{kind}").readlink())
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,15 @@ def read_stat(pid: int) -> Stat | None:
     # The command is in brackets and may hold brackets and blanks itself.
     head, _, tail = text.rpartition(")")
     fields = tail.split()
-    if fields[0] in ("Z", "X"):
+    # A zombie with further threads still is at work: only its first thread has ended.
+    if fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
         return None
     return Stat(head.partition("(")[2], fields[0], int(fields[19]))
 
 
-def wait_until(what: str, check: Callable[[], bool], deadline_s: float, pause_s: float = 0.05) -> None:
+def wait_until(
+    what: str, check: Callable[[], bool], deadline_s: float, pause_s: float = 0.05
+) -> None:
     """Poll ``check`` until it is true; ClusterError names what did not come."""
     end = time.monotonic() + deadline_s
     while not check():
@@ -182,7 +190,7 @@ def spawn(
             if child == 0:
                 _become(argv, log, env, prepare)
             os.write(write_end, f"{child}\n".encode())
-        except BaseException as error:  # noqa: BLE001 - a forked copy must never return
+        except BaseException as error:
             os.write(write_end, f"! {error}\n".encode())
         finally:
             os._exit(0)

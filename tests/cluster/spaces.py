@@ -8,12 +8,13 @@ port can clash, and all of it is gone when its last process is.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
-from .layout import (
+from tests.cluster.confs import folder
+from tests.cluster.layout import (
     BRIDGE,
     CHECKOUT,
     LOGIN,
@@ -25,7 +26,7 @@ from .layout import (
     Layout,
     node_address,
 )
-from .procs import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWUTS, Record, spawn, unshare
+from tests.cluster.procs import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWUTS, Record, spawn, unshare
 
 ROOT_ENV = {"PATH": SBIN_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
 
@@ -42,7 +43,9 @@ def command(*argv: str, inside: int | None = None, deadline_s: float = 60) -> st
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"{' '.join(argv)}: no end within {deadline_s:g} s") from error
     if done.returncode != 0:
-        raise ClusterError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip() or done.returncode}")
+        raise ClusterError(
+            f"{' '.join(argv)}: {(done.stderr or done.stdout).strip() or done.returncode}"
+        )
     return done.stdout
 
 
@@ -66,8 +69,7 @@ def make_login(layout: Layout) -> int:
         command("mount", "--bind", str(CHECKOUT), str(layout.source))
         command("mount", "-t", "tmpfs", "-o", "mode=755,size=64m", "tmpfs", "/run")
         for name, mode in (("sshd", 0o755), ("lock", 0o1777), ("user", 0o755)):
-            os.mkdir(f"/run/{name}")
-            os.chmod(f"/run/{name}", mode)
+            folder(Path("/run") / name, mode)
         command("ip", "link", "set", "lo", "up")
         command("ip", "link", "add", BRIDGE, "type", "bridge")
         command("ip", "addr", "add", f"{LOGIN_ADDRESS}/{NETMASK_BITS}", "dev", BRIDGE)
@@ -92,7 +94,7 @@ def make_node(layout: Layout, node: str, login: int) -> int:
         _own_sysfs()
         # /run is the login's; a node needs one of its own.
         command("mount", "-t", "tmpfs", "-o", "mode=755,size=64m", "tmpfs", "/run")
-        os.mkdir("/run/sshd")
+        folder(Path("/run/sshd"))
         # The first process of a pid namespace inherits orphans; ignored children need no reaping.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
@@ -129,15 +131,17 @@ def _own_sysfs() -> None:
     command("mount", "-t", "sysfs", "sysfs", "/sys")
     command("mount", "--rbind", keep, "/sys/fs/cgroup")
     command("umount", "--recursive", "--lazy", keep)
-    with open("/proc/self/mounts", encoding="utf-8") as stream:
-        points = [line.split()[1] for line in stream if line.split()[1].startswith("/sys/fs/cgroup")]
+    with Path("/proc/self/mounts").open(encoding="utf-8") as stream:
+        points = [
+            line.split()[1] for line in stream if line.split()[1].startswith("/sys/fs/cgroup")
+        ]
     for point in points:
         command("mount", "-o", "remount,bind,ro", point)
 
 
 def same_checkout(layout: Layout, login: int) -> bool:
     """Whether the cluster shows this very checkout and not another one."""
-    inner, outer = os.stat(f"/proc/{login}/root{layout.source}"), os.stat(CHECKOUT)
+    inner, outer = Path(f"/proc/{login}/root{layout.source}").stat(), CHECKOUT.stat()
     return (inner.st_dev, inner.st_ino) == (outer.st_dev, outer.st_ino)
 
 

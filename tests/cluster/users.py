@@ -7,8 +7,8 @@ import pwd
 import subprocess
 from pathlib import Path
 
-from .confs import put
-from .layout import NODES, ClusterError, Layout, node_address
+from tests.cluster.confs import put
+from tests.cluster.layout import NODES, ClusterError, Layout, node_address
 
 
 def _run(*argv: str) -> None:
@@ -53,8 +53,7 @@ def make_user(layout: Layout, name: str) -> None:
         _run(*as_user, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(key))
     public = key.with_suffix(".pub").read_text().strip()
     _add_lines(folder / "authorized_keys", [public], name)
-    stale = {node for node in NODES}
-    _add_lines(folder / "known_hosts", known_hosts(layout), name, stale)
+    _add_lines(folder / "known_hosts", known_hosts(layout), name, set(NODES))
 
 
 def _add_lines(path: Path, lines: list[str], owner: str, stale: set[str] | None = None) -> None:
@@ -89,6 +88,8 @@ def user_env(layout: Layout, name: str, base: dict[str, str] | None = None) -> d
         SLURM_CONF=str(layout.slurm_conf),
         SLURMTOP_CLUSTER_DIR=str(layout.root),
         SLURMTOP_CLUSTER_USERS=",".join(layout.users),
+        # The checkout belongs to root: nothing can be stored beside the sources.
         PYTHONDONTWRITEBYTECODE="1",
+        HYPOTHESIS_STORAGE_DIRECTORY=f"{entry.pw_dir}/.cache/hypothesis",
     )
     return env
