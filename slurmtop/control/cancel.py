@@ -17,7 +17,6 @@ from slurmtop.control.actions import (
 from slurmtop.model.ids import JobKey, TaskSet
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.text import visible
-from slurmtop.model.units import count_text
 
 #: A strided task list is written out for scancel; past this it would not fit a command line.
 _EXPANDED_TASKS = 100_000
@@ -50,7 +49,7 @@ def plan_cancel(
         )
     usable, warnings = _usable(distinct)
     if not usable:
-        return Refusal(_why_nothing(distinct))
+        return Refusal(_why_nothing(distinct, warnings))
     targets: list[Target] = []
     for job in usable:
         target = _target(job, usable, now)
@@ -88,11 +87,11 @@ def _usable(jobs: Sequence[Job]) -> tuple[list[Job], list[str]]:
     return left, [f"left out, {why}: {_ids(those)}" for why, those in out.items()]
 
 
-def _why_nothing(jobs: Sequence[Job]) -> str:
+def _why_nothing(jobs: Sequence[Job], left_out: Sequence[str]) -> str:
     job = jobs[0]
     word = visible(job.state.word)
     if len(jobs) > 1:
-        return f"nothing to cancel: none of the {len(jobs)} jobs waits or runs any more"
+        return f"nothing to cancel among {len(jobs)} jobs: {'; '.join(left_out)}"
     if job.state.phase is Phase.ELSEWHERE:
         return f"job {_id(job)} was started on another cluster of the federation: cancel it there"
     if job.state.phase is Phase.UNKNOWN:
@@ -270,11 +269,3 @@ def task_ranges(tasks: TaskSet) -> tuple[tuple[int, int], ...] | None:
         else:
             out.extend((number, number) for number in range(low, high + 1, step))
     return tuple(out) or None
-
-
-def spent_text(target: Target) -> str:
-    """GPU-hours of one row, or a dash where they are not known."""
-    spent = target.gpu_hours_spent
-    if spent is None:
-        return "—"
-    return count_text(round(spent)) if spent >= 100 else f"{spent:.1f}"

@@ -89,3 +89,6 @@ class JobFacts:
     expected_start: datetime | None = None
     logs: tuple[LogFacts, ...] = ()
     missing: tuple[Missing, ...] = ()
+    viewer: str | None = None
+    """Who asks; None where that is not known. Only what this user may do is offered."""
+    viewer_uid: int | None = None
