@@ -1,0 +1,301 @@
+"""The rows of the Jobs screen: filtered, sorted, folded; cursor and marks by key.
+
+Work is done once and kept: an answer that changed nothing costs nothing, and a new filter
+only walks the jobs in an order that is already there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from operator import itemgetter
+from typing import Any, Protocol
+
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job
+from slurmtop.store.jobs import Gone
+from slurmtop.store.query import EMPTY, Query
+from slurmtop.store.query_keys import Expand, Seen, no_expand, search_text
+from slurmtop.store.rows import SORT_KEYS, Count, Entry, Group, Row, count_states
+
+
+class Book(Protocol):
+    """What the view needs of a :class:`~slurmtop.store.jobs.JobBook`."""
+
+    version: int
+
+    @property
+    def jobs(self) -> Sequence[Job]: ...
+
+    @property
+    def gone(self) -> Mapping[JobKey, Gone]: ...
+
+
+def _no_problem(_job: Job) -> bool:
+    return False
+
+
+class JobView:
+    """``update`` takes in a book; ``rows`` are ready to be painted.
+
+    ``problem`` says whether a job needs somebody (the ``!`` key); ``expand`` reads host
+    lists for ``node:``.
+    """
+
+    def __init__(
+        self, *, problem: Callable[[Job], bool] = _no_problem, expand: Expand = no_expand
+    ) -> None:
+        self._problem = problem
+        self._expand = expand
+        self._version: int | None = None
+        self._now: datetime | None = None
+        self._entries: dict[int, Entry] = {}
+        self._order: list[Entry] | None = None
+        self._rows: list[Row] | None = []
+        self._group_rows: dict[JobKey, Row] = {}
+        self._open: set[JobKey] = set()
+        self.query = EMPTY
+        self.sort = "natural"
+        self.reverse = False
+        self.problems_only = False
+        self.marks: set[JobKey] = set()
+        self._cursor: Row | None = None
+        self._cursor_index = 0
+        self.rebuilds = 0
+        """How often rows were made: what the budget tests count."""
+
+    def update(self, book: Book, now: datetime) -> bool:
+        """Take in what the book holds. False where the rows stay as they are."""
+        if book.version == self._version and not self.query.timed:
+            self._now = now
+            return False
+        self._now = now
+        if book.version != self._version:
+            self._version = book.version
+            old = self._entries
+            fresh: dict[int, Entry] = {}
+            for job in book.jobs:
+                entry = old.get(id(job))
+                if entry is None or entry.gone is not None:
+                    entry = Entry(job, None)
+                fresh[id(job)] = entry
+            for gone in book.gone.values():
+                entry = old.get(id(gone.job))
+                if entry is None or entry.gone is not gone:
+                    entry = Entry(gone.job, gone)
+                fresh[id(gone.job)] = entry
+            self._entries = fresh
+            self._order = None
+            self._drop_marks()
+        self._rows = None
+        return True
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        if self._rows is None:
+            self._rows = self._build()
+            self._follow_cursor()
+        return self._rows
+
+    @property
+    def total(self) -> int:
+        """Jobs in the book, whatever the filter says; an array's rest counts its tasks."""
+        return sum(count.count for count in self.totals())
+
+    def totals(self) -> tuple[Count, ...]:
+        """Every job in exactly one bucket, whatever the filter says."""
+        return count_states(self._entries.values(), rest_apart=False)
+
+    def set_query(self, query: Query) -> None:
+        self.query = query
+        self._rows = None
+
+    def set_problems_only(self, yes: bool) -> None:
+        self.problems_only = yes
+        self._rows = None
+
+    def set_sort(self, sort: str, *, reverse: bool = False) -> None:
+        """``sort`` is one of :data:`~slurmtop.store.rows.SORTS`; ValueError otherwise."""
+        if sort not in SORT_KEYS:
+            raise ValueError(f"no sort order {sort!r}")
+        self.sort, self.reverse = sort, reverse
+        self._order = None
+        self._rows = None
+
+    def toggle_fold(self) -> bool:
+        """Open or close the group under the cursor, also from one of its members."""
+        row = self.cursor_row
+        if row is None:
+            return False
+        group = row.key if row.group is not None else None
+        if group is None and row.depth:
+            group = JobKey(row.key.cluster, row.job.group_id or "")
+        if group is None:
+            return False
+        if group in self._open:
+            self._open.discard(group)
+            self._cursor = self._group_rows.get(group, row)
+        else:
+            self._open.add(group)
+        self._rows = None
+        return True
+
+    @property
+    def cursor_index(self) -> int:
+        self.rows  # noqa: B018 - the index follows the rows
+        return self._cursor_index
+
+    @property
+    def cursor_row(self) -> Row | None:
+        rows = self.rows
+        return rows[self._cursor_index] if rows else None
+
+    def move_to(self, index: int) -> None:
+        rows = self.rows
+        if rows:
+            self._cursor_index = max(0, min(index, len(rows) - 1))
+            self._cursor = rows[self._cursor_index]
+
+    def move_by(self, delta: int) -> None:
+        self.move_to(self.cursor_index + delta)
+
+    def move_to_key(self, key: JobKey) -> bool:
+        """Put the cursor on a job; False where it is not in view."""
+        for index, row in enumerate(self.rows):
+            if row.key == key:
+                self.move_to(index)
+                return True
+        return False
+
+    def toggle_mark(self) -> None:
+        row = self.cursor_row
+        if row is not None:
+            self.marks ^= {row.key}
+
+    def marked_rows(self) -> tuple[Row, ...]:
+        """The marked rows, also those that a filter or a fold hides now."""
+        if not self.marks:
+            return ()
+        found = [row for row in self.rows if row.key in self.marks]
+        seen = {row.key for row in found}
+        if seen != self.marks:
+            hidden = self._all_rows()
+            found += [hidden[key] for key in sorted(self.marks - seen) if key in hidden]
+        return tuple(found)
+
+    def _all_rows(self) -> dict[JobKey, Row]:
+        out: dict[JobKey, Row] = {}
+        groups: dict[JobKey, list[Entry]] = {}
+        for entry in self._entries.values():
+            out[entry.job.key] = entry.row(0)
+            if entry.group is not None:
+                groups.setdefault(entry.group, []).append(entry)
+        for key, members in groups.items():
+            out[key] = self._group_row(key, members)
+        return out
+
+    def _drop_marks(self) -> None:
+        if self.marks:
+            known = {entry.job.key for entry in self._entries.values()}
+            known |= {entry.group for entry in self._entries.values() if entry.group is not None}
+            self.marks &= known
+
+    def _ordered(self) -> list[Entry]:
+        if self._order is None:
+            key = SORT_KEYS[self.sort]
+            known: list[tuple[Any, int, Entry]] = []
+            unknown: list[Entry] = []
+            for index, entry in enumerate(self._entries.values()):
+                value = key(entry)
+                if value is None:
+                    unknown.append(entry)
+                else:
+                    known.append((value, -index if self.reverse else index, entry))
+            known.sort(key=itemgetter(0, 1), reverse=self.reverse)
+            self._order = [item[2] for item in known] + unknown
+        return self._order
+
+    def _visible(self) -> list[Entry]:
+        entries = self._ordered()
+        query, problem = self.query, self._problem
+        if self.problems_only:
+            entries = [entry for entry in entries if _is_problem(entry, problem)]
+        if not query:
+            return entries
+        for entry in entries:
+            if entry.text is None:
+                entry.text = search_text(entry.job)
+        if query.words:
+            words = query.words
+            entries = [e for e in entries if e.text and all(word in e.text for word in words)]
+        if query.tests and self._now is not None:
+            now, expand = self._now, self._expand
+            entries = [
+                entry
+                for entry in entries
+                if query.matches(Seen(entry.job, entry.text or "", now, entry.lost, expand))
+            ]
+        return entries
+
+    def _build(self) -> list[Row]:
+        self.rebuilds += 1
+        members: dict[JobKey, list[Entry]] = {}
+        lines: list[Entry] = []
+        for entry in self._visible():
+            group = entry.group
+            if group is None:
+                lines.append(entry)
+            elif group in members:
+                members[group].append(entry)
+            else:
+                members[group] = [entry]
+                lines.append(entry)
+        rows: list[Row] = []
+        kept: dict[JobKey, Row] = {}
+        for entry in lines:
+            group = entry.group
+            inside = members[group] if group is not None else ()
+            if group is None or len(inside) < 2:
+                rows.append(entry.row(0))
+                continue
+            row = kept[group] = self._group_row(group, inside)
+            rows.append(row)
+            if group in self._open:
+                rows.extend(member.row(1) for member in inside)
+        self._group_rows = kept
+        return rows
+
+    def _group_row(self, key: JobKey, members: Sequence[Entry]) -> Row:
+        jobs = tuple(entry.job for entry in members)
+        is_open = key in self._open
+        old = self._group_rows.get(key)
+        if old is not None and old.group is not None and old.group.open == is_open:
+            same = len(old.group.jobs) == len(jobs) and all(
+                one is other for one, other in zip(old.group.jobs, jobs, strict=True)
+            )
+            if same:
+                return old
+        kind = "het" if jobs[0].id.het_offset is not None else "array"
+        counts = count_states(members, rest_apart=True)
+        return Row(key, jobs[0], None, Group(kind, jobs, is_open, counts))
+
+    def _follow_cursor(self) -> None:
+        rows, cursor = self._rows, self._cursor
+        if not rows:
+            return
+        if cursor is not None:
+            try:
+                self._cursor_index = rows.index(cursor)
+                return
+            except ValueError:
+                pass
+            for index, row in enumerate(rows):
+                if row.key.id == cursor.key.id and row.key == cursor.key:
+                    self._cursor_index, self._cursor = index, row
+                    return
+        self._cursor_index = max(0, min(self._cursor_index, len(rows) - 1))
+        self._cursor = rows[self._cursor_index]
+
+
+def _is_problem(entry: Entry, problem: Callable[[Job], bool]) -> bool:
+    if entry.problem is None:
+        entry.problem = problem(entry.job)
+    return entry.problem
