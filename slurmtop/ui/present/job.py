@@ -197,9 +197,7 @@ def _title(card: JobCard, job: Job, width: int) -> Line:
     return ends(left, state, width)
 
 
-def _clock_line(
-    card: JobCard, job: Job, now: datetime, width: int, zone: tzinfo | None
-) -> Line:
+def _clock_line(card: JobCard, job: Job, now: datetime, width: int, zone: tzinfo | None) -> Line:
     parts: list[Line] = [((visible(job.user) or DASH, "strong"),)]
     limit = limit_text(job.limit)
     if job.state.phase is Phase.PENDING:

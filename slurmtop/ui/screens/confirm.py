@@ -1,0 +1,191 @@
+"""The one dialog before anything is changed on the cluster. It decides; it does nothing."""
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input
+
+from slurmtop.control.actions import Action, ConfirmLevel
+from slurmtop.model.text import visible
+from slurmtop.ui.messages import QueueChanged, SecondPassed
+from slurmtop.ui.present import confirm as present
+from slurmtop.ui.present.spans import Line
+from slurmtop.ui.widgets.lines import LinesBox, LinesView
+
+if TYPE_CHECKING:
+    from slurmtop.ui.app import SlurmtopApp
+
+
+class TypedConfirmation(Input):
+    """Takes typed characters only: what is pasted is not meant for a question like this."""
+
+    def _on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+        event.stop()
+        cast("ConfirmScreen", self.screen).say("pasted text does not confirm: type it")
+
+
+class ConfirmScreen(ModalScreen[bool]):
+    """Dismisses with True only after an explicit yes; anything else is False.
+
+    The screen reads the queue that it was opened over: when a job of ``action`` ends,
+    leaves or becomes another run meanwhile, it says so, and once none is left as shown
+    there is no yes any more.
+    """
+
+    DEFAULT_CSS = """
+    ConfirmScreen { align: center middle; }
+    ConfirmScreen > #dialog {
+        width: 90%; min-width: 40; max-width: 110; height: auto; max-height: 100%;
+        border: round $error; border-title-color: $text-error; border-title-style: bold;
+        padding: 0 1; background: $surface;
+    }
+    ConfirmScreen #body { height: auto; max-height: 15; }
+    ConfirmScreen #changes { height: auto; }
+    ConfirmScreen #ask { height: 1; }
+    ConfirmScreen #typed { height: 1; border: none; padding: 0; width: 24; }
+    ConfirmScreen #buttons { height: 1; align-horizontal: right; }
+    ConfirmScreen #buttons > Button { margin-left: 2; min-width: 10; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "no", "no", show=False),
+        Binding("n", "no", "no", show=False),
+        Binding("y", "yes", "yes", show=False),
+        Binding("left,right", "other_button", "other button", show=False),
+        Binding("up", "scroll_body(-1)", "up", show=False),
+        Binding("down", "scroll_body(1)", "down", show=False),
+        Binding("pageup", "scroll_body(-10)", "page up", show=False),
+        Binding("pagedown", "scroll_body(10)", "page down", show=False),
+    ]
+
+    def __init__(self, action: Action) -> None:
+        super().__init__()
+        self.action = action
+        self.changes: tuple[present.Change, ...] = ()
+        self._said = ""
+        self._body = LinesView(self._body_lines, id="body")
+        self._body.can_focus = False
+        self._news = LinesBox(self._news_lines, id="changes")
+        self._ask = LinesBox(self._ask_lines, id="ask")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog") as dialog:
+            dialog.border_title = present.title_text(self.action)
+            yield self._body
+            yield self._news
+            yield self._ask
+            if self._typed_level:
+                yield TypedConfirmation(id="typed")
+            with Horizontal(id="buttons"):
+                yield Button("No", id="no", compact=True)
+                yield Button(
+                    present.yes_label(self.action),
+                    id="yes",
+                    compact=True,
+                    variant="error",
+                    disabled=self._typed_level,
+                )
+
+    @property
+    def _typed_level(self) -> bool:
+        return self.action.confirm is not ConfirmLevel.YES
+
+    def on_mount(self) -> None:
+        self.query_one("#typed" if self._typed_level else "#no").focus()
+        self._look_again()
+
+    def on_queue_changed(self, event: QueueChanged) -> None:
+        self._look_again()
+
+    def on_second_passed(self, event: SecondPassed) -> None:
+        self._body.rebuild()
+
+    def _look_again(self) -> None:
+        book = self._tool.book
+        self.changes = present.changes_since(self.action, book.get, book.gone)
+        self._news.styles.height = len(self._news_lines(80))
+        self._news.refresh()
+        self._ask.refresh()
+        self._set_yes()
+
+    @property
+    def _tool(self) -> "SlurmtopApp":
+        return cast("SlurmtopApp", self.app)
+
+    @property
+    def _nothing_left(self) -> bool:
+        return present.nothing_left(self.action, self.changes)
+
+    def _set_yes(self) -> None:
+        yes = self.query_one("#yes", Button)
+        yes.disabled = self._nothing_left or (
+            self._typed_level and not self.action.confirmed_by(self._typed_text)
+        )
+
+    @property
+    def _typed_text(self) -> str:
+        return self.query_one("#typed", Input).value if self._typed_level else ""
+
+    def _body_lines(self, width: int) -> tuple[Line, ...]:
+        services = self._tool.services
+        return present.body_lines(self.action, services.clock.now(), width, services.user)
+
+    def _news_lines(self, width: int) -> tuple[Line, ...]:
+        return present.change_lines(self.changes, len(self.action.targets), width)
+
+    def _ask_lines(self, width: int) -> tuple[Line, ...]:
+        if self._nothing_left:
+            return ((("Nothing is left of what was shown: esc closes", "bad"),),)
+        if self._said:
+            return (((self._said, "bad"),),)
+        return (((present.ask_text(self.action), "strong"),),)
+
+    def say(self, sentence: str) -> None:
+        """Show why an answer was not taken."""
+        self._said = sentence
+        self._ask.refresh()
+
+    @on(Input.Changed, "#typed")
+    def _typing(self) -> None:
+        self._said = ""
+        self._ask.refresh()
+        self._set_yes()
+
+    @on(Input.Submitted, "#typed")
+    def _typed(self) -> None:
+        if not self.action.confirmed_by(self._typed_text):
+            self.say(f"that is not {visible(self.action.expected_text)}: nothing is done")
+            return
+        self._confirm()
+
+    @on(Button.Pressed, "#yes")
+    def _pressed_yes(self) -> None:
+        if self.action.confirmed_by(self._typed_text):
+            self._confirm()
+
+    @on(Button.Pressed, "#no")
+    def action_no(self) -> None:
+        """Close without doing anything."""
+        self.dismiss(False)
+
+    def action_yes(self) -> None:
+        """One key is enough only where the action says so."""
+        if not self._typed_level:
+            self._confirm()
+
+    def _confirm(self) -> None:
+        if not self._nothing_left:
+            self.dismiss(True)
+
+    def action_other_button(self) -> None:
+        """Move between No and Yes."""
+        no, yes = self.query_one("#no", Button), self.query_one("#yes", Button)
+        (no if yes.has_focus or yes.disabled else yes).focus()
+
+    def action_scroll_body(self, lines: int) -> None:
+        """Scroll what does not fit."""
+        self._body.scroll_relative(y=lines, animate=False)
