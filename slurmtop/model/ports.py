@@ -50,6 +50,8 @@ class FileStat:
     device: int
     inode: int
     is_dir: bool = False
+    is_regular: bool = True
+    """False for folders, pipes and devices: those are never opened."""
 
 
 class RunnerError(Exception):
