@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 #: Variables that change what Textual paints or what slurmtop reads.
 _SCRUB_PREFIXES = (
     "TEXTUAL",
@@ -17,3 +19,14 @@ _SCRUB = ("NO_COLOR", "COLORTERM", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
 for _name in list(os.environ):
     if _name in _SCRUB or _name.startswith(_SCRUB_PREFIXES):
         del os.environ[_name]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write tests/golden/*.txt anew (not in CI)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update-golden") and os.environ.get("CI"):
+        raise pytest.UsageError("--update-golden is refused in CI")

@@ -1,0 +1,68 @@
+"""Builders: a job with the few facts a test is about, everything else plain."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from slurmtop.model.ids import JobId, JobKey, TaskSet
+from slurmtop.model.job import ENDED_STATES, Job, JobState, LimitKind, TimeLimit, Tres
+from tests.fakes import START
+
+_BASES = {"PENDING", "RUNNING", "SUSPENDED", *ENDED_STATES}
+
+
+def make_state(word: str) -> JobState:
+    """The state behind one word of squeue; a flag leaves the base unknown."""
+    base = word if word in _BASES else None
+    if word == "CONFIGURING":
+        base = "RUNNING"
+    return JobState(word, base, () if word in _BASES else (word,))
+
+
+def make_id(text: str) -> JobId:
+    """``4711``, ``4711_3``, ``4711+1``, ``4711_[0-499%4]``."""
+    if "_[" in text:
+        base, _, rest = text.partition("_[")
+        spans, _, throttle = rest.rstrip("]").partition("%")
+        count = 0
+        for span in spans.split(","):
+            low, _, high = span.partition("-")
+            count += int(high or low) - int(low) + 1
+        tasks = TaskSet(rest.rstrip("]"), count, throttle=int(throttle) if throttle else None)
+        return JobId(text, base, tasks=tasks)
+    if "_" in text:
+        base, _, task = text.partition("_")
+        return JobId(text, base, task=int(task))
+    if "+" in text:
+        base, _, part = text.partition("+")
+        return JobId(text, base, het_offset=int(part))
+    return JobId(text, text)
+
+
+def make_job(text: str = "4711", state: str = "RUNNING", **fields: Any) -> Job:
+    """One queue record. ``ran_s`` and ``waits_s`` set start and submit; ``limit_s`` a limit."""
+    job_id = make_id(text)
+    now: datetime = fields.pop("now", START)
+    ran_s = fields.pop("ran_s", 600 if state != "PENDING" else None)
+    waits_s = fields.pop("waits_s", 3_600)
+    limit_s = fields.pop("limit_s", 86_400)
+    gpus = fields.pop("gpus", None)
+    given: dict[str, Any] = {
+        "key": JobKey(fields.pop("cluster", ""), job_id.stable),
+        "id": job_id,
+        "raw_id": job_id.base,
+        "name": "train",
+        "user": "anna",
+        "account": "ml",
+        "partitions": ("gpu",),
+        "qos": "normal",
+        "state": make_state(state),
+        "reason": "Priority" if state == "PENDING" else None,
+        "submit": now - timedelta(seconds=waits_s),
+        "start": None if ran_s is None else now - timedelta(seconds=ran_s),
+        "limit": TimeLimit(LimitKind.SECONDS, limit_s),
+        "node_count": 1,
+        "nodes": None if state == "PENDING" else "gpu01",
+        "tres": Tres(gpus=gpus),
+        "restarts": 0,
+    }
+    return Job(**{**given, **fields})
