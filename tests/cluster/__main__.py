@@ -84,11 +84,13 @@ def _inside(layout: Layout, options: argparse.Namespace) -> int:
     os.setgid(entry.pw_gid)
     os.setuid(entry.pw_uid)
     os.umask(0o022)
+    what = cwd
     try:
         os.chdir(cwd)
+        what = argv[0]
         os.execvpe(argv[0], argv, env)
     except OSError as error:
-        print(f"tests.cluster: {error.filename or argv[0]}: {error.strerror}", file=sys.stderr)
+        print(f"tests.cluster: {what}: {error.strerror}", file=sys.stderr)
         return 127 if isinstance(error, FileNotFoundError) else 126
 
 

@@ -31,6 +31,7 @@ class Faults:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.broken = False
+        self.others_jobs = False
 
     @classmethod
     def from_environment(cls) -> Faults:
@@ -104,11 +105,13 @@ class Faults:
 
     def submit_other(self, *, name: str = "other", seconds: int = 600, gpus: int = 0) -> str:
         """Submit a sleeping job as the cluster's second user; returns its id."""
+        self.others_jobs = True
         return str(self._call("submit_other", name=name, seconds=seconds, gpus=gpus)["job"])
 
     def cancel_other(self) -> None:
         """Cancel all jobs of the second user."""
         self._call("cancel_other")
+        self.others_jobs = False
 
     def rpc_counts(self, *, reset: bool = False) -> dict[str, int]:
         """RPCs the controller served since its start (or the last reset), by user."""
@@ -139,6 +142,8 @@ class Faults:
     ) -> None:
         if self.broken:
             self.restore()
+        if self.others_jobs:
+            self.cancel_other()
 
 
 def available() -> bool:

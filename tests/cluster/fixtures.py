@@ -194,4 +194,3 @@ def faults(cluster: Cluster) -> Iterator[Faults]:
     """Faults for one test; whatever it broke is mended afterwards."""
     with Faults(cluster.layout.fault_socket) as client:
         yield client
-        client.cancel_other()

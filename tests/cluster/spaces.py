@@ -8,6 +8,7 @@ port can clash, and all of it is gone when its last process is.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -108,6 +109,9 @@ def make_node(layout: Layout, node: str, login: int) -> int:
         prepare=prepare,
     )
     cable = cable_name(node)
+    # The kernel takes a dead node's cable away only some time after its last process.
+    with contextlib.suppress(ClusterError):
+        command("ip", "link", "delete", cable, inside=login)
     command(
         *("ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid)),
         inside=login,

@@ -73,7 +73,8 @@ def test_accounting_shows_the_job(cluster: Cluster) -> None:
     cluster.wait_state(job, "FAILED")
     fields = ("-nPX", "-o", "JobName,Account,User,State,ExitCode", "-j", job)
     want = f"accounted|ml|{cluster.user}|FAILED|3:0"
-    cluster.wait_for("the job in sacct", lambda: want in cluster.run("sacct", *fields).stdout)
+    # Generous: slurmdbd may still be busy with thousands of jobs of a flood.
+    cluster.wait_for("the job in sacct", lambda: want in cluster.run("sacct", *fields).stdout, 120)
     script = cluster.run("sacct", "--batch-script", "-j", job).stdout
     assert "exit 3" in script
 
