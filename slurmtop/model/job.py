@@ -178,6 +178,9 @@ class Job:
     het_leader: str | None = None
     """Raw id of the first component of a het job."""
     array_id: str | None = None
+    name_unsure: bool = False
+    """True where a separator inside user text made the split ambiguous: ``name`` then holds
+    all of that text as it came, and the other text fields are None."""
 
     @property
     def group_id(self) -> str | None:

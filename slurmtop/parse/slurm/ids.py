@@ -1,7 +1,6 @@
 """Job ids as Slurm prints them: plain, array task, array rest, het part, step, cut."""
 
 import re
-from functools import lru_cache
 
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 
@@ -72,8 +71,9 @@ def parse_tasks(text: str) -> TaskSet:
     if listed == "*":
         return TaskSet(inner, 0, False, None, False)
     if "..." in listed:
-        pieces = listed.split("...", 1)[0].split(",")[:-1]
-        count, exact = _count_pieces(pieces)[0], False
+        # Half a number before the dots still stands for one task at least.
+        *pieces, fragment = listed.split("...", 1)[0].split(",")
+        count, exact = _count_pieces(pieces)[0] + bool(fragment), False
     elif closed or percent:
         count, exact = _count_pieces(listed.split(","))
     else:
@@ -81,7 +81,6 @@ def parse_tasks(text: str) -> TaskSet:
     return TaskSet(inner, max(count, 1), exact, throttle, throttle_known)
 
 
-@lru_cache(maxsize=65_536)
 def parse_job_id(text: str) -> JobId:
     """Take an id apart; see :class:`~slurmtop.model.ids.JobId`. Never raises.
 
@@ -89,6 +88,8 @@ def parse_job_id(text: str) -> JobId:
     without digits behind it, or an open bracket, means that Slurm cut the id.
     Sample (``squeue -o %i``): ``4711``, ``4711_3``, ``4711_[0-19%4]``, ``4711+1``.
     """
+    if text.isdecimal() and text.isascii() and len(text) <= _MAX_DIGITS:
+        return JobId(text, text)
     base_size = 0
     size = len(text)
     while base_size < size and "0" <= text[base_size] <= "9":
@@ -96,8 +97,6 @@ def parse_job_id(text: str) -> JobId:
     if not base_size or base_size > _MAX_DIGITS:
         return JobId(text, "", cut=True)
     base, rest = text[:base_size], text[base_size:]
-    if not rest:
-        return JobId(text, base)
     mark = rest[0]
     if mark == ".":
         return _with_step(text, base, rest[1:], None, None)

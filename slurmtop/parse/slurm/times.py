@@ -3,7 +3,7 @@
 Slurm's dates carry no zone. Its commands are run with ``TZ=UTC``, so they are read as UTC.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 
 from slurmtop.model.job import UNKNOWN_LIMIT, LimitKind, TimeLimit
@@ -18,7 +18,7 @@ _LIMIT_WORDS = {
 }
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def parse_time(text: str) -> datetime | None:
     """``2031-05-02T08:00:00`` as aware UTC; anything else is None.
 
@@ -28,7 +28,7 @@ def parse_time(text: str) -> datetime | None:
     if len(text) != 19 or text[10] != "T" or text[4] != "-" or text[13] != ":" or text[16] != ":":
         return None
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+        return datetime.fromisoformat(text + "+00:00")
     except ValueError:
         return None
 
