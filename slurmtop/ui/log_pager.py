@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from slurmtop.model.facts import LogStatus
 from slurmtop.model.ports import FileStat, FileTimeout, Runner, RunnerError
-from slurmtop.ui.log_window import LogWindow, shown_text
+from slurmtop.parse.logs.lines import split_lines
+from slurmtop.ui.log_window import LogWindow, shown
 
 TAIL_BYTES = 128 * 1024
 PAGE_BYTES = 64 * 1024
@@ -278,16 +279,16 @@ def status_of(error: Exception) -> tuple[LogStatus, str]:
 def hits_in(words: str, at: int, data: bytes) -> list[Hit]:
     """Lines of ``data`` (which starts at byte ``at``) whose shown text holds ``words``."""
     fold = words == words.lower()
-    needle = words.encode("utf-8", errors="surrogateescape")
-    plain = b"\x1b" not in data
-    if plain and words.isascii() and needle not in (data.lower() if fold else data):
-        return []
+    blanks = " " in words and b"\t" in data
+    if words.isascii() and words.isprintable() and b"\x1b" not in data and not blanks:
+        needle = words.encode()
+        if needle not in (data.lower() if fold else data):
+            return []
     out: list[Hit] = []
-    for line in data.split(b"\n"):
-        text = shown_text(line)
+    for line in split_lines(data, offset=at, number=None):
+        text = shown(line.text)
         if words in (text.lower() if fold else text):
-            out.append(Hit(at, text))
-        at += len(line) + 1
+            out.append(Hit(line.offset, text))
     return out
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 from slurmtop.model.job import Job, JobDetail, JobState, LimitKind, Phase, TimeLimit, Tres
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, clock_text, count_text, plural
-from slurmtop.ui.present.spans import Line, Span, ends, join, join_with_slack
+from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, join_with_slack
 
 HEADER_LINES = 5
 DASH = "–"
@@ -283,3 +283,25 @@ def _age(card: JobCard, now: datetime) -> Line:
     if age > card.stale_after_s:
         return ((f"! data {ago_text(age)} old", "warn"),)
     return ((f"data {ago_text(age)} old", "dim"),)
+
+
+def expected_start_text(
+    moment: datetime | None, now: datetime, zone: tzinfo | None = None
+) -> str:
+    """What Slurm said when it was asked when a pending job may start."""
+    if moment is None:
+        return "Slurm names no time at which it may start"
+    wait = (moment - now).total_seconds()
+    when = moment_text(moment, now, zone)
+    if wait <= 0:
+        return f"Slurm expected it to start at {when}, which has passed: no promise"
+    return f"Slurm expects it to start at {when}, in {ago_text(wait)}: a guess, not a promise"
+
+
+def tab_line(names: Sequence[str], current: int, width: int) -> Line:
+    """The names of the tabs; the one that is shown stands in brackets."""
+    line: list[Span] = []
+    for index, name in enumerate(names):
+        chosen = index == current
+        line.append((f"[{name}]" if chosen else f" {name} ", "strong" if chosen else "dim"))
+    return cut_line(tuple(line), width)

@@ -3,7 +3,6 @@
 All of a verdict that came from the cluster goes through ``visible``.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -20,6 +19,7 @@ from slurmtop.model.verdict import (
     State,
     Verdict,
 )
+from slurmtop.triage.words import four_lines, place_text
 from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.spans import Line, cut_line, join, wrap
 
@@ -51,7 +51,6 @@ class WhyState:
     """
 
     verdict: Verdict | None = None
-    four: tuple[str, ...] = ()
     asking: str | None = None
     asking_since: datetime | None = None
     failed: str | None = None
@@ -66,7 +65,7 @@ def why_lines(
     out: list[Line] = []
     verdict = state.verdict
     if verdict is not None:
-        out.extend(_four(state.four, verdict))
+        out.extend(_four(verdict, width))
     if state.note:
         out.extend(_text(state.note, width, "strong"))
     status = _status(state, now)
@@ -82,12 +81,13 @@ def why_lines(
     return tuple(cut_line(line, width) for line in out)
 
 
-def _four(four: Sequence[str], verdict: Verdict) -> list[Line]:
-    lines: list[Line] = [
-        ((visible(text), STATE_ROLES[verdict.state] if not index else ""),)
-        for index, text in enumerate(four)
-    ]
-    return [*lines, ()] if lines else lines
+def _four(verdict: Verdict, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for index, text in enumerate(four_lines(verdict, width)):
+        label, _, rest = text.partition(" ")
+        role = STATE_ROLES[verdict.state] if not index else ""
+        lines.append(((label, "label"), (" " + rest, role)))
+    return [*lines, ()]
 
 
 def _status(state: WhyState, now: datetime) -> Line:
@@ -140,13 +140,6 @@ def _culprits(culprits: tuple[Culprit, ...], width: int) -> list[Line]:
         text = f"{who}: {reason}" if who and reason else who or reason
         out.extend(_text(text, width, "bad", indent="  "))
     return out
-
-
-def place_text(evidence: Evidence) -> str:
-    """``gpu01 /home/al/run.err:1042``: where a line of evidence stands."""
-    host = f"{visible(evidence.host)} " if evidence.host else ""
-    line = f":{evidence.line}" if evidence.line is not None else ""
-    return f"{host}{visible(evidence.source)}{line}"
 
 
 def _evidence(

@@ -1,0 +1,25 @@
+"""The Why tab: the verdict in four lines, then what stands behind it."""
+
+from collections.abc import Callable
+from datetime import datetime, tzinfo
+
+from slurmtop.ui.present.spans import Line
+from slurmtop.ui.present.why import WhyState, why_lines
+from slurmtop.ui.widgets.lines import LinesView
+
+
+class WhyView(LinesView):
+    """Shows :attr:`state`; set it through :meth:`show_state`."""
+
+    def __init__(self, now: Callable[[], datetime], zone: tzinfo | None, *, id: str) -> None:
+        super().__init__(self._why_lines, id=id)
+        self._now, self._zone = now, zone
+        self.state = WhyState()
+
+    def show_state(self, state: WhyState) -> None:
+        """Show another verdict, or that one is awaited."""
+        self.state = state
+        self.rebuild()
+
+    def _why_lines(self, width: int) -> tuple[Line, ...]:
+        return why_lines(self.state, self._now(), width, self._zone)
