@@ -10,11 +10,16 @@ from slurmtop.ui.keys import KEYS, Key, Level
 
 def bindings_for(scope: str) -> list[BindingType]:
     """The ``BINDINGS`` of the app (scope ``app``), a screen or a widget."""
-    return [
-        Binding(",".join(entry.keys), entry.action, entry.label, show=entry.footer, id=entry.id)
-        for entry in KEYS
-        if entry.scope == scope
-    ]
+    return [_binding(entry) for entry in KEYS if entry.scope == scope]
+
+
+def bindings_of(*ids: str) -> list[BindingType]:
+    """Single rows by their ids, for a screen that shares them with another scope."""
+    return [_binding(entry) for entry in KEYS if entry.id in ids]
+
+
+def _binding(entry: Key) -> Binding:
+    return Binding(",".join(entry.keys), entry.action, entry.label, show=entry.footer, id=entry.id)
 
 
 def keymap_of(config: Config) -> dict[str, str]:

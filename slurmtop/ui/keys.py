@@ -108,6 +108,27 @@ KEYS: tuple[Key, ...] = (
         "job",
     ),
     Key("job.copy", ("y",), "copy", "copy", "Copy the why lines to the clipboard", "job"),
+    Key("job.back", ("escape",), "step_back", "back", "Stop a search, or go back", "job"),
+    Key("job.up", ("k", "up"), "scroll_tab('up')", "up", "Scroll one line up", "job"),
+    Key("job.down", ("j", "down"), "scroll_tab('down')", "down", "Scroll one line down", "job"),
+    Key(
+        "job.page_up",
+        ("pageup", "ctrl+b"),
+        "scroll_tab('page_up')",
+        "page up",
+        "Scroll one page up",
+        "job",
+    ),
+    Key(
+        "job.page_down",
+        ("pagedown", "ctrl+f", "space"),
+        "scroll_tab('page_down')",
+        "page down",
+        "Scroll one page down",
+        "job",
+    ),
+    Key("job.top", ("g", "home"), "scroll_tab('home')", "top", "To the first line", "job"),
+    Key("job.bottom", ("G", "end"), "scroll_tab('end')", "bottom", "To the last line", "job"),
     Key(
         "logs.follow", ("f",), "follow", "follow", "Follow the end of the log", "logs", footer=True
     ),
