@@ -148,7 +148,11 @@ class Subject:
     def command(self, program: str, rest: str) -> str:
         """``scontrol -M beta show job 4711``: with the cluster where one was named."""
         cluster = self.facts.cluster
-        return f"{program} -M {shlex.quote(visible(cluster))} {rest}" if cluster else f"{program} {rest}"
+        return (
+            f"{program} -M {shlex.quote(visible(cluster))} {rest}"
+            if cluster
+            else f"{program} {rest}"
+        )
 
     def show_job(self) -> str:
         return self.command("scontrol", f"show job {self.id}")
