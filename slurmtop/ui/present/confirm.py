@@ -142,7 +142,7 @@ def _owner_line(action: Action, user: str, width: int) -> list[Line]:
         for owner, count in owners.most_common()
     ]
     word = "not yours" if user not in owners else "not all yours"
-    return _wrapped(f"Whose: {word}: {', '.join(names)}", width, "bad")
+    return _wrapped(f"Whose: {', '.join(names)} ({word})", width, "bad")
 
 
 def _target_line(target: Target, now: datetime, width: int, short: bool) -> Line:
