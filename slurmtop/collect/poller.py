@@ -172,8 +172,10 @@ class Poller(Generic[T]):
         base = self._base_s()
         health = self.health
         if health.failure is not None:
-            doublings = float(min(health.failures, _MOST_DOUBLINGS))
-            return max(base, min(base * 2.0**doublings, LONGEST_BACK_OFF_S), self._refused_for_s())
+            doublings = min(health.failures, _MOST_DOUBLINGS)
+            return max(
+                base, min(base * (1 << doublings), LONGEST_BACK_OFF_S), self._refused_for_s()
+            )
         if health.took_s is not None and health.took_s > _SLOW_ANSWER_S:
             return max(base, _SLOW_FACTOR * health.took_s)
         return base
