@@ -12,7 +12,6 @@ import sys
 from tests.cluster.confs import put
 from tests.cluster.layout import (
     ACCOUNT,
-    CHECKOUT,
     CLUSTER_NAME,
     DATABASE_PORT,
     NODES,
@@ -296,7 +295,3 @@ def resume_when_down(layout: Layout, node: str) -> None:
     if state.startswith(("down", "drain", "drng", "fail")):
         with contextlib.suppress(ClusterError):
             in_login(layout, "scontrol", "update", f"NodeName={node}", "State=RESUME")
-
-
-def checkout_note(layout: Layout) -> str:
-    return f"{CHECKOUT} is bound at {layout.source}"
