@@ -285,9 +285,7 @@ def _age(card: JobCard, now: datetime) -> Line:
     return ((f"data {ago_text(age)} old", "dim"),)
 
 
-def expected_start_text(
-    moment: datetime | None, now: datetime, zone: tzinfo | None = None
-) -> str:
+def expected_start_text(moment: datetime | None, now: datetime, zone: tzinfo | None = None) -> str:
     """What Slurm said when it was asked when a pending job may start."""
     if moment is None:
         return "Slurm names no time at which it may start"
