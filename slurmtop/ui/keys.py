@@ -108,7 +108,6 @@ KEYS: tuple[Key, ...] = (
         "job",
     ),
     Key("job.copy", ("y",), "copy", "copy", "Copy the why lines to the clipboard", "job"),
-    Key("job.back", ("escape",), "step_back", "back", "Stop a search, or go back", "job"),
     Key("job.up", ("k", "up"), "scroll_tab('up')", "up", "Scroll one line up", "job"),
     Key("job.down", ("j", "down"), "scroll_tab('down')", "down", "Scroll one line down", "job"),
     Key(
@@ -158,6 +157,27 @@ KEYS: tuple[Key, ...] = (
         footer=True,
     ),
 )
+
+_SIGNS = {
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "exclamation_mark": "!",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "escape": "esc",
+    "comma": ",",
+    "full_stop": ".",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+}
+
+
+def key_sign(key: str) -> str:
+    """How a key is written for people: ``question_mark`` is ``?``, ``ctrl+p`` is ``^p``."""
+    if key.startswith("ctrl+"):
+        return f"^{key_sign(key[5:])}"
+    return _SIGNS.get(key, key)
 
 
 def conflicts(keys: tuple[Key, ...] = KEYS) -> list[tuple[str, str, str]]:

@@ -1,15 +1,15 @@
-"""A bounded window of lines on a log of any size. Pure: bytes go in, rows come out.
+"""A bounded window of lines on a log of any size. Pure: lines go in, rows come out.
 
 The window knows the byte range it covers, so that older and newer parts can be asked for.
-It never holds more than ``limit`` rows, and of one line no more than the parser keeps.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from slurmtop.model.facts import LogLine
 from slurmtop.model.text import visible
-from slurmtop.parse.logs.lines import LINE_LIMIT, LineDecoder, split_lines
+from slurmtop.parse.logs.lines import LINE_LIMIT
 
 LIMIT = 5_000
 
@@ -31,14 +31,10 @@ class LogRow:
     kind: RowKind = RowKind.LINE
 
 
-def shown(text: str) -> str:
-    """A decoded line as it is shown: tabs as blanks, every control made visible."""
-    return visible(text.expandtabs(8) if "\t" in text else text)
-
-
 def _row(line: LogLine, kind: RowKind = RowKind.LINE) -> LogRow:
+    text = line.text.expandtabs(8) if "\t" in line.text else line.text
     cut = " …" if len(line.text) >= LINE_LIMIT else ""
-    return LogRow(line.offset, shown(line.text) + cut, kind)
+    return LogRow(line.offset, visible(text) + cut, kind)
 
 
 class LogWindow:
@@ -50,7 +46,6 @@ class LogWindow:
         self.start = 0
         self.end = 0
         self.size = 0
-        self._decoder = LineDecoder()
 
     @property
     def at_start(self) -> bool:
@@ -60,29 +55,28 @@ class LogWindow:
     def at_end(self) -> bool:
         return self.end >= self.size
 
-    def load(self, offset: int, data: bytes, size: int) -> None:
-        """Show the part that starts at ``offset``, which must be the start of a line."""
+    def load(
+        self, lines: Sequence[LogLine], partial: LogLine | None, *, end: int, size: int
+    ) -> None:
+        """Show these lines and nothing else; they reach up to byte ``end``."""
         self.rows = []
-        self.start = self.end = offset
-        self._decoder = LineDecoder(offset=offset, number=None)
-        self.append(data, size)
+        self.start = next((line.offset for line in lines), partial.offset if partial else end)
+        self.append(lines, partial, end=end, size=size)
 
-    def append(self, data: bytes, size: int) -> int:
-        """Add the bytes that follow ``end``. Returns how many rows the top lost."""
-        self.size = size
-        if not data:
-            return 0
-        self._drop_partial_row()
-        self.rows.extend(_row(line) for line in self._decoder.feed(data))
-        self.end += len(data)
-        pending = self._decoder.pending
-        if pending is not None:
-            self.rows.append(_row(pending, RowKind.PARTIAL))
-        return self._trim_top()
+    def append(
+        self, lines: Sequence[LogLine], partial: LogLine | None, *, end: int, size: int
+    ) -> int:
+        """Add what follows the window's end. Returns how many rows the top lost.
 
-    def _drop_partial_row(self) -> None:
+        A ``partial`` line takes the place of the one before; whole lines begin where it did.
+        """
         if self.rows and self.rows[-1].kind is RowKind.PARTIAL:
             self.rows.pop()
+        self.rows.extend(_row(line) for line in lines)
+        if partial is not None:
+            self.rows.append(_row(partial, RowKind.PARTIAL))
+        self.end, self.size = end, size
+        return self._trim_top()
 
     def _trim_top(self) -> int:
         over = len(self.rows) - self.limit
@@ -92,37 +86,31 @@ class LogWindow:
         self.start = max(0, self.rows[0].offset)
         return over
 
-    def prepend(self, offset: int, data: bytes) -> int:
+    def prepend(self, lines: Sequence[LogLine], start: int) -> int:
         """Add whole lines that end where the window starts. Returns how many rows came.
 
         Rows at the bottom give way; the window is then no longer at the end.
         """
-        new = [_row(line) for line in split_lines(data, offset=offset, number=None)]
-        if not new:
-            return 0
-        self.rows[:0] = new
-        self.start = offset
+        self.rows[:0] = [_row(line) for line in lines]
+        self.start = start
         over = len(self.rows) - self.limit
         if over > 0:
             self.end = self.rows[-over].offset
             del self.rows[-over:]
-            self._decoder = LineDecoder(offset=self.end, number=None)
-        return len(new)
+        return len(lines)
 
-    def began_anew(self, marker: str, data: bytes, size: int) -> None:
-        """The file was cut or replaced: what is shown stays, behind a marker line.
-
-        ``data`` is the new file from its first byte.
-        """
-        self._drop_partial_row()
-        old = [LogRow(-1, row.text, row.kind) for row in self.rows]
-        self.load(0, data, size)
+    def began_anew(
+        self, marker: str, lines: Sequence[LogLine], partial: LogLine | None, size: int
+    ) -> None:
+        """The file was cut short or replaced: what was shown stays above a marker line."""
+        old = [LogRow(-1, row.text, row.kind) for row in self.rows if row.kind != RowKind.PARTIAL]
+        self.load(lines, partial, end=size, size=size)
         self.rows[:0] = [*old, LogRow(-1, marker, RowKind.MARKER)]
         self._trim_top()
 
     def index_of(self, offset: int) -> int | None:
         """The row that holds byte ``offset``; None where the window does not cover it."""
-        if not self.start <= offset < max(self.end, self.start + 1):
+        if not self.start <= offset < self.end:
             return None
         low, high = 0, len(self.rows)
         while low < high:

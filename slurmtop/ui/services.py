@@ -16,7 +16,7 @@ from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
 
 if TYPE_CHECKING:
-    from slurmtop.control.actions import Action
+    from slurmtop.control.actions import Action, Target
     from slurmtop.control.execute import Outcome
 
 OnQueue = Callable[[Snapshot[Parsed[Job]]], None]
@@ -65,9 +65,14 @@ class GatherFacts(Protocol):
 
 
 class ActionExecutor(Protocol):
-    """Does a confirmed action and reads back what became of it."""
+    """Does a confirmed action and reads back what became of it.
 
-    async def execute(self, action: "Action") -> "Outcome": ...
+    ``still_same`` is asked about every job right before anything runs.
+    """
+
+    async def execute(
+        self, action: "Action", *, still_same: "Callable[[Target], bool] | None" = None
+    ) -> "Outcome": ...
 
 
 def _no_calls() -> int:

@@ -1,12 +1,17 @@
 """The window on a log and the pager that fills it: bytes read, rows kept, hits found."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.model.facts import LogStatus
+from slurmtop.collect.log_tail import BLOCK_BYTES
+from slurmtop.model.facts import LogFacts, LogStatus
 from slurmtop.model.ports import FileTimeout
-from slurmtop.ui.log_pager import PAGE_BYTES, SCAN_BYTES, TAIL_BYTES, LogPager, hits_in
+from slurmtop.parse.logs.lines import split_lines
+from slurmtop.ui.log_errors import first_error_of
+from slurmtop.ui.log_pager import SCAN_BYTES, CannotRead, LogPager
 from slurmtop.ui.log_window import LogWindow, RowKind
 from tests.fakes import FakeClock, FakeRunner
 
@@ -21,8 +26,22 @@ def numbered(count: int, start: int = 0) -> bytes:
     return b"".join(b"line %07d\n" % number for number in range(start, start + count))
 
 
-async def ignore(pager: LogPager) -> None:
+async def look(pager: LogPager) -> None:
     await pager.poll(lambda what: f"was {what}")
+
+
+async def grown(pieces: list[bytes], limit: int = 5_000) -> LogPager:
+    """A pager that looked at the file after each piece was written."""
+    runner = FakeRunner()
+    runner.files[PATH] = b""
+    pager = LogPager(runner, PATH, runner.clock, limit=limit)
+    await look(pager)
+    data = b""
+    for piece in pieces:
+        data += piece
+        runner.files[PATH] = data
+        await look(pager)
+    return pager
 
 
 @pytest.mark.parametrize(
@@ -33,63 +52,45 @@ async def ignore(pager: LogPager) -> None:
         (b"\x1b[31mred\x1b[0m \x1b]0;title\x07x", "red x"),
         (b"a\tb", "a       b"),
         (b"\x07bell \xff", "␇bell �"),
-        ("‮txt.exe".encode(), "‹202E›txt.exe"),
+        ("\u202etxt.exe".encode(), "‹202E›txt.exe"),
     ],
 )
-def test_a_line_is_shown_without_escapes_and_with_the_last_state_of_a_bar(
+async def test_a_line_is_shown_without_escapes_and_with_the_last_state_of_a_bar(
     raw: bytes, shown: str
 ) -> None:
-    window = LogWindow()
-    window.load(0, raw + b"\n", len(raw) + 1)
-    assert texts(window) == [shown]
+    assert texts((await grown([raw + b"\n"])).window) == [shown]
 
 
-@given(st.lists(st.binary(max_size=40), max_size=20), st.integers(3, 50))
-def test_appending_in_any_pieces_gives_the_same_rows(pieces: list[bytes], limit: int) -> None:
-    whole, parts = LogWindow(limit), LogWindow(limit)
-    data = b"".join(pieces)
-    whole.load(0, data, len(data))
-    parts.load(0, b"", 0)
-    done = 0
-    for piece in pieces:
-        done += len(piece)
-        parts.append(piece, done)
+@given(st.lists(st.binary(min_size=1, max_size=40), max_size=20), st.integers(3, 50))
+async def test_growing_in_any_pieces_gives_the_same_rows(pieces: list[bytes], limit: int) -> None:
+    parts = (await grown(pieces, limit)).window
+    whole = (await grown([b"".join(pieces)], limit)).window
     assert parts.rows == whole.rows
     assert len(whole.rows) <= limit
-    assert (parts.start, parts.end) == (whole.start, whole.end)
+    assert (parts.start, parts.end, parts.at_end) == (whole.start, whole.end, True)
 
 
-def test_a_half_written_character_waits_for_its_rest() -> None:
-    window = LogWindow()
-    window.load(0, b"loss f", 6)
-    window.append(b"\xc3", 7)
-    assert texts(window) == ["loss f"]
-    window.append(b"\xbcr\n", 10)
-    assert [(row.text, row.kind) for row in window.rows] == [("loss für", RowKind.LINE)]
+async def test_a_half_written_character_waits_for_its_rest() -> None:
+    pieces = [b"loss f", b"\xc3", b"\xbcr\n"]
+    assert texts((await grown(pieces[:2])).window) == ["loss f"]
+    rows = (await grown(pieces)).window.rows
+    assert [(row.text, row.kind) for row in rows] == [("loss für", RowKind.LINE)]
 
 
-def test_a_bar_without_line_ends_stays_one_row_and_keeps_offsets_right() -> None:
-    window = LogWindow()
-    window.load(0, b"", 0)
-    size = 0
-    for step in range(3_000):
-        piece = b"\r%5d/3000 it" % step
-        size += len(piece)
-        window.append(piece, size)
-    assert texts(window) == [" 2999/3000 it"]
-    assert window.rows[0].kind is RowKind.PARTIAL
-    window.append(b"\nnext\n", size + 6)
+async def test_a_bar_without_line_ends_stays_one_row_and_keeps_offsets_right() -> None:
+    bar = [b"\r%5d/300 it" % step for step in range(300)]
+    window = (await grown(bar)).window
+    assert [(row.text, row.kind) for row in window.rows] == [("  299/300 it", RowKind.PARTIAL)]
+    window = (await grown([*bar, b"\nnext\n"])).window
+    size = len(b"".join(bar))
     assert [(row.offset, row.text) for row in window.rows] == [
-        (0, " 2999/3000 it"),
+        (0, "  299/300 it"),
         (size + 1, "next"),
     ]
 
 
-def test_an_endless_line_stays_one_bounded_row() -> None:
-    window = LogWindow(100)
-    window.load(0, b"", 0)
-    for number in range(1, 60):
-        window.append(b"x" * 65_536, number * 65_536)
+async def test_an_endless_line_stays_one_bounded_row() -> None:
+    window = (await grown([b"x" * 65_536] * 20)).window
     assert len(window.rows) == 1
     assert len(window.rows[0].text) <= 4_002
     assert window.at_end
@@ -99,10 +100,10 @@ async def test_the_tail_comes_first_and_an_idle_file_costs_one_stat() -> None:
     runner = FakeRunner()
     runner.files[PATH] = numbered(100_000)
     runner.mtimes[PATH] = runner.clock.now()
-    pager = LogPager(runner, PATH)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
     assert pager.status is LogStatus.READ
-    assert sum(length for _, _, length in runner.reads) == TAIL_BYTES
+    assert sum(length for _, _, length in runner.reads) <= BLOCK_BYTES + 1
     assert pager.window.rows[-1].text == "line 0099999"
     assert pager.window.rows[0].text.startswith("line ")
     runner.reads.clear()
@@ -114,21 +115,21 @@ async def test_the_tail_comes_first_and_an_idle_file_costs_one_stat() -> None:
 async def test_only_what_is_new_is_read() -> None:
     runner = FakeRunner()
     runner.files[PATH] = numbered(10)
-    pager = LogPager(runner, PATH)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
     before = len(runner.files[PATH])  # type: ignore[arg-type]
     runner.files[PATH] = numbered(12)
     runner.reads.clear()
-    await ignore(pager)
-    assert runner.reads == [(PATH, before, 26)]
+    await look(pager)
+    assert runner.reads == [(PATH, before - 64, 64 + 26)]
     assert texts(pager.window)[-1] == "line 0000011"
 
 
 async def test_paging_up_reaches_the_first_line_in_bounded_memory() -> None:
     runner = FakeRunner()
     runner.files[PATH] = numbered(60_000)
-    pager = LogPager(runner, PATH, limit=9_000)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock, limit=9_000)
+    await look(pager)
     seen = {row.text for row in pager.window.rows}
     for _ in range(100):
         if not await pager.older():
@@ -148,12 +149,12 @@ async def test_paging_up_reaches_the_first_line_in_bounded_memory() -> None:
 async def test_growth_does_not_move_a_window_that_looks_elsewhere() -> None:
     runner = FakeRunner()
     runner.files[PATH] = numbered(60_000)
-    pager = LogPager(runner, PATH, limit=5_000)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock, limit=5_000)
+    await look(pager)
     await pager.show_around(0)
     rows = list(pager.window.rows)
     runner.files[PATH] = numbered(60_100)
-    await ignore(pager)
+    await look(pager)
     assert pager.window.rows == rows
     await pager.to_end()
     assert pager.window.rows[-1].text == "line 0060099"
@@ -163,16 +164,16 @@ async def test_growth_does_not_move_a_window_that_looks_elsewhere() -> None:
 async def test_a_log_that_began_anew_shows_a_marker_and_the_new_text(inode: int, word: str) -> None:
     runner = FakeRunner()
     runner.files[PATH] = numbered(10)
-    pager = LogPager(runner, PATH)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
     runner.files[PATH] = b"attempt 2\n"
     runner.inodes[PATH] = inode
-    await ignore(pager)
+    await look(pager)
     assert texts(pager.window)[-3:] == ["line 0000009", word, "attempt 2"]
     assert pager.window.rows[-2].kind is RowKind.MARKER
     assert await pager.older() == 0
     runner.files[PATH] = b"attempt 2\nmore\n"
-    await ignore(pager)
+    await look(pager)
     assert texts(pager.window)[-1] == "more"
 
 
@@ -191,7 +192,7 @@ async def test_a_file_that_cannot_be_read_has_a_state_and_comes_back(
 ) -> None:
     runner = FakeRunner()
     runner.files[PATH] = error
-    pager = LogPager(runner, PATH)
+    pager = LogPager(runner, PATH, runner.clock)
     assert (await pager.poll(str)).changed
     assert pager.status is status
     assert not (await pager.poll(str)).changed
@@ -200,8 +201,8 @@ async def test_a_file_that_cannot_be_read_has_a_state_and_comes_back(
     assert texts(pager.window) == ["here"]
 
 
-async def search(pager: LogPager, words: str, at: int, **how: bool) -> str | None:
-    hit = await pager.find(words, at, progress=lambda done, total: None, **how)
+async def search(pager: LogPager, words: str, at: int, backwards: bool = False) -> str | None:
+    hit = await pager.find(words, at, backwards=backwards, progress=lambda done, total: None)
     return hit.text if hit else None
 
 
@@ -209,20 +210,20 @@ async def test_a_search_looks_at_the_whole_file_once_round() -> None:
     runner = FakeRunner()
     lines = [b"line %07d" % number for number in range(300_000)]
     lines[5] = b"needle one"
-    lines[150_000] = b"\x1b[31mNee\x1b[0mdle two"
+    lines[150_000] = b"\x1b[31mNeedle\x1b[0m two"
     lines[299_999] = b"needle three"
     data = b"\n".join(lines) + b"\n"
     runner.files[PATH] = data
-    pager = LogPager(runner, PATH)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
     middle = data.index(b"line 0000100")
     assert await search(pager, "needle", middle) == "Needle two"
     assert await search(pager, "needle", middle, backwards=True) == "needle one"
     first = data.index(b"needle one")
-    assert await search(pager, "needle", first) == "Needle two"
-    assert await search(pager, "needle", first, inclusive=True) == "needle one"
+    assert await search(pager, "needle", first) == "needle one"
+    assert await search(pager, "needle", await pager.line_after(first)) == "Needle two"
     assert await search(pager, "needle", first, backwards=True) == "needle three"
-    assert await search(pager, "Needle", middle) == "Needle two"
+    assert await search(pager, "NEEDLE", len(data)) == "needle one"
     assert await search(pager, "no such words", middle) is None
     assert max(length for _, _, length in runner.reads) <= SCAN_BYTES
 
@@ -230,8 +231,8 @@ async def test_a_search_looks_at_the_whole_file_once_round() -> None:
 async def test_a_hit_is_shown_with_lines_before_it() -> None:
     runner = FakeRunner()
     runner.files[PATH] = numbered(60_000)
-    pager = LogPager(runner, PATH)
-    await ignore(pager)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
     hit = await pager.find("line 0030000", 0, progress=lambda done, total: None)
     assert hit is not None
     await pager.show_around(hit.offset)
@@ -239,24 +240,55 @@ async def test_a_hit_is_shown_with_lines_before_it() -> None:
     assert index is not None
     assert pager.window.rows[index].text == "line 0030000"
     assert index > 100
-    assert pager.window.end - pager.window.start <= PAGE_BYTES
+    assert pager.window.end - pager.window.start <= 2 * BLOCK_BYTES
 
 
 async def test_progress_is_told_up_to_the_whole_size() -> None:
     runner = FakeRunner()
-    runner.files[PATH] = numbered(200_000)
-    pager = LogPager(runner, PATH)
+    runner.files[PATH] = numbered(1_000_000)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
     told: list[tuple[int, int]] = []
     await pager.find("nowhere", 0, progress=lambda done, total: told.append((done, total)))
-    size = len(runner.files[PATH])  # type: ignore[arg-type]
-    assert len(told) == -(-(size - 13) // SCAN_BYTES)
-    assert told[-1] == (size - 13, size)
+    size = 13_000_000
+    assert told[0] == (8 * 1024 * 1024, size)
+    assert told[1] == (size, size)
 
 
-@given(st.binary(max_size=300), st.text(min_size=1, max_size=3))
-def test_any_bytes_and_any_words_can_be_searched(data: bytes, words: str) -> None:
-    for hit in hits_in(words, 7, data):
-        assert hit.offset >= 7
+async def test_a_search_can_be_cancelled_between_blocks() -> None:
+    runner = FakeRunner()
+    runner.files[PATH] = numbered(1_000_000)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
+    task: asyncio.Task[object] | None = None
+    reads = 0
+
+    def stop(done: int, total: int) -> None:
+        nonlocal reads
+        assert task is not None
+        task.cancel()
+        reads = len(runner.reads)
+
+    task = asyncio.create_task(pager.find("nowhere", 0, progress=stop))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(runner.reads) <= reads + 17
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "no"), FileTimeout("no answer in 5 s")])
+async def test_what_fails_further_up_is_said_and_what_is_shown_stays(error: Exception) -> None:
+    runner = FakeRunner()
+    runner.files[PATH] = numbered(60_000)
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
+    rows = list(pager.window.rows)
+    runner.files[PATH] = error
+    for read in (pager.older, pager.to_end, lambda: pager.show_around(0)):
+        with pytest.raises(CannotRead):
+            await read()
+    with pytest.raises(CannotRead):
+        await search(pager, "line", 0)
+    assert pager.window.rows == rows
 
 
 @given(st.lists(st.sampled_from([b"a", b"bb\n", b"\n", b"needle\n", b"c" * 9]), max_size=60))
@@ -264,15 +296,36 @@ async def test_every_line_is_found_forwards_and_backwards(pieces: list[bytes]) -
     data = b"".join(pieces)
     runner = FakeRunner(FakeClock())
     runner.files[PATH] = data
-    pager = LogPager(runner, PATH)
-    await ignore(pager)
-    wanted = [hit.offset for hit in hits_in("needle", 0, data)]
-    at, found = 0, []
-    for index in range(len(wanted)):
-        hit = await pager.find(
-            "needle", at, inclusive=index == 0, progress=lambda done, total: None
-        )
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
+    wanted = [line.offset for line in split_lines(data, number=None) if "needle" in line.text]
+    forwards, backwards, at, back = [], [], 0, len(data)
+    for _ in wanted:
+        hit = await pager.find("needle", at, progress=lambda done, total: None)
         assert hit is not None
-        found.append(hit.offset)
-        at = hit.offset
-    assert found == wanted
+        forwards.append(hit.offset)
+        at = await pager.line_after(hit.offset)
+        hit = await pager.find("needle", back, backwards=True, progress=lambda done, total: None)
+        assert hit is not None
+        backwards.append(hit.offset)
+        back = hit.offset
+    assert forwards == wanted
+    assert backwards == wanted[::-1]
+
+
+async def test_the_first_error_is_found_in_blocks_with_its_number() -> None:
+    runner = FakeRunner()
+    text = numbered(200_000) + b"RuntimeError: CUDA out of memory\n" + numbered(100_000)
+    runner.files[PATH] = text
+    pager = LogPager(runner, PATH, runner.clock)
+    await look(pager)
+    told: list[tuple[int, int]] = []
+    hit = await first_error_of(pager, None, lambda done, total: told.append((done, total)))
+    assert hit is not None
+    assert (hit.text, hit.number) == ("RuntimeError: CUDA out of memory", 200_001)
+    assert hit.offset == text.index(b"RuntimeError")
+    assert told
+    runner.files[PATH] = numbered(10)
+    assert await first_error_of(pager, None, lambda done, total: None) is None
+    known = LogFacts(label="stdout", path=PATH, status=LogStatus.READ, first_error=hit)
+    assert await first_error_of(pager, known, lambda done, total: None) is hit

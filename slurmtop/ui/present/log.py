@@ -74,7 +74,7 @@ def row_line(row: LogRow, words: str, current: bool) -> Line:
 
 
 def _marked(text: str, words: str, role: str) -> list[Span]:
-    folded = text.lower() if words == words.lower() else text
+    folded, words = text.lower(), words.lower()
     if len(folded) != len(text):
         return [(text, role)]
     out: list[Span] = []

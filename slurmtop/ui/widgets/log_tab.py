@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from slurmtop.model.facts import LogFacts, LogStatus
+from slurmtop.model.facts import LogFacts, LogLine, LogStatus
 from slurmtop.model.job import Job
-from slurmtop.model.ports import Clock, Runner, RunnerError
+from slurmtop.model.ports import Clock, Runner
 from slurmtop.ui.log_errors import first_error_of
-from slurmtop.ui.log_pager import Hit, LogPager
+from slurmtop.ui.log_pager import CannotRead, LogPager
 from slurmtop.ui.present import log as present
 from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.spans import Line
@@ -83,7 +83,7 @@ class LogTab(Vertical):
             self._pager = None
         elif self._pager is None or self._pager.path != path:
             self._stop_search()
-            self._pager = LogPager(self._runner, path)
+            self._pager = LogPager(self._runner, path, self._clock)
             self._looked_at = -REST_S
             self.view.follow = True
             self.view.show_window(self._pager.window)
@@ -152,9 +152,7 @@ class LogTab(Vertical):
     def _empty_lines(self, width: int) -> tuple[Line, ...]:
         facts, pager = self._facts(), self._pager
         why = pager.why if pager is not None else facts.why if facts is not None else ""
-        return present.no_log_lines(
-            self._status(), self._path, why, self._job, self._user, width
-        )
+        return present.no_log_lines(self._status(), self._path, why, self._job, self._user, width)
 
     def _bar_lines(self, width: int) -> tuple[Line, ...]:
         pager, view = self._pager, self.view
@@ -208,7 +206,7 @@ class LogTab(Vertical):
         """A read that fails is said in the bar; what is shown stays."""
         try:
             return await read()
-        except (OSError, RunnerError) as error:
+        except CannotRead as error:
             self._say(f"cannot read: {error}")
             return None
 
@@ -246,7 +244,9 @@ class LogTab(Vertical):
     def to_start(self) -> None:
         """Show the first line of the file."""
         self.view.follow = False
-        self.run_worker(self._go(Hit(0, "")), group="log-jump", exclusive=True, exit_on_error=False)
+        self.run_worker(
+            self._go(LogLine("", 1, 0)), group="log-jump", exclusive=True, exit_on_error=False
+        )
 
     def other_stream(self) -> None:
         """Change between stdout and stderr."""
@@ -310,19 +310,15 @@ class LogTab(Vertical):
         pager, view = self._pager, self.view
         if pager is None or pager.status is not LogStatus.READ:
             return
-        at = view.hit.offset if view.hit is not None else view.top_offset or 0
         try:
-            hit = await pager.find(
-                view.words,
-                at,
-                backwards=backwards,
-                inclusive=view.hit is None,
-                progress=self._progress,
-            )
-        except (OSError, RunnerError) as error:
+            at = view.top_offset or 0
+            if view.hit is not None:
+                at = view.hit.offset if backwards else await pager.line_after(view.hit.offset)
+            hit = await pager.find(view.words, at, backwards=backwards, progress=self._progress)
+        except CannotRead as error:
             self._say(f"cannot search: {error}")
             return
-        await self._arrived(hit, f"{view.words!r} is not in this log")
+        await self._arrived(hit, f"not in this log: {view.words}")
 
     async def _first_error(self) -> None:
         pager, facts = self._pager, self._facts()
@@ -330,12 +326,12 @@ class LogTab(Vertical):
             return
         try:
             hit = await first_error_of(pager, facts, self._progress)
-        except (OSError, RunnerError) as error:
+        except CannotRead as error:
             self._say(f"cannot search: {error}")
             return
         await self._arrived(hit, "no line that names an error")
 
-    async def _arrived(self, hit: Hit | None, otherwise: str) -> None:
+    async def _arrived(self, hit: LogLine | None, otherwise: str) -> None:
         self._busy = ""
         if hit is None:
             self._say(otherwise)
@@ -344,7 +340,7 @@ class LogTab(Vertical):
         await self._go(hit)
         self._bar.refresh()
 
-    async def _go(self, hit: Hit) -> None:
+    async def _go(self, hit: LogLine) -> None:
         pager = self._pager
         if pager is None:
             return
@@ -358,7 +354,7 @@ class LogTab(Vertical):
     async def _guarded_none(self, read: Awaitable[None]) -> None:
         try:
             await read
-        except (OSError, RunnerError) as error:
+        except CannotRead as error:
             self._say(f"cannot read: {error}")
 
     def _progress(self, done: int, total: int) -> None:

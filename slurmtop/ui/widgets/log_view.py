@@ -7,8 +7,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from slurmtop.model.facts import LogLine
 from slurmtop.model.text import cell_width
-from slurmtop.ui.log_pager import Hit
 from slurmtop.ui.log_window import LogWindow
 from slurmtop.ui.present.log import row_line
 from slurmtop.ui.widgets.lines import ROLE_CLASSES, ROLE_CSS, line_strip
@@ -41,7 +41,7 @@ class LogView(ScrollView, can_focus=True):
         self.window = LogWindow()
         self.follow = True
         self.words = ""
-        self.hit: Hit | None = None
+        self.hit: LogLine | None = None
         self._moved_by_us = False
 
     def show_window(self, window: LogWindow) -> None:
@@ -66,7 +66,7 @@ class LogView(ScrollView, can_focus=True):
         self._moved_by_us = False
         self.refresh()
 
-    def show_hit(self, hit: Hit) -> bool:
+    def show_hit(self, hit: LogLine) -> bool:
         """Bring a line of the window in sight; False where the window does not hold it."""
         index = self.window.index_of(hit.offset)
         if index is None:

@@ -1,0 +1,118 @@
+"""What became of an action, in lines: first what did not go as asked. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from slurmtop.control.actions import Action
+from slurmtop.control.outcome import JobOutcome, Outcome, Result
+from slurmtop.model.text import visible
+from slurmtop.model.units import ago_text
+from slurmtop.ui.present.confirm import title_text
+from slurmtop.ui.present.spans import Line, cut_line, wrap
+
+_ROLES = {
+    Result.CANCELLED: "good",
+    Result.OVER: "good",
+    Result.NO_SUCH_JOB: "warn",
+    Result.DENIED: "bad",
+    Result.REFUSED: "bad",
+    Result.SENT: "wait",
+    Result.NOT_SENT: "warn",
+    Result.NOT_KNOWN: "bad",
+}
+_WORST_FIRST = (
+    Result.DENIED,
+    Result.REFUSED,
+    Result.NOT_KNOWN,
+    Result.NOT_SENT,
+    Result.NO_SUCH_JOB,
+    Result.SENT,
+    Result.OVER,
+    Result.CANCELLED,
+)
+SHOWN_COMMANDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """An action on its way: exactly one of ``refusal``, ``failure`` and ``outcome`` ends it.
+
+    ``refusal`` says why nothing was begun, ``failure`` what went wrong in slurmtop itself.
+    """
+
+    title: str
+    action: Action | None = None
+    started_at: datetime | None = None
+    refusal: str | None = None
+    failure: str | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.refusal is not None or self.failure is not None or self.outcome is not None
+
+
+def begun(action: Action, now: datetime) -> Progress:
+    """The action was confirmed and runs."""
+    return Progress(title=title_text(action), action=action, started_at=now)
+
+
+def progress_lines(progress: Progress, now: datetime, width: int) -> tuple[Line, ...]:
+    """All of it; the last line says how to close."""
+    out: list[Line] = []
+    if progress.refusal is not None:
+        out.extend(_text(visible(progress.refusal), width, "warn"))
+    elif progress.failure is not None:
+        out.extend(_text(visible(progress.failure), width, "bad"))
+    elif progress.outcome is not None:
+        out.extend(_outcome(progress.outcome, width))
+    else:
+        out.extend(_running(progress, now, width))
+    close = (
+        "esc closes" if progress.over else "esc closes this; it goes on, and its result is shown"
+    )
+    out.extend([(), ((close, "dim"),)])
+    return tuple(cut_line(line, width) for line in out)
+
+
+def _text(text: str, width: int, role: str, indent: str = "") -> list[Line]:
+    return [((piece, role),) for piece in wrap(text, width, first=indent, rest=indent + "  ")]
+
+
+def _running(progress: Progress, now: datetime, width: int) -> list[Line]:
+    if progress.action is None:
+        return []
+    since = (now - progress.started_at).total_seconds() if progress.started_at else 0.0
+    text = f"asking Slurm to {progress.action.kind}, then reading back … for {ago_text(since)}"
+    out = _text(text, width, "busy")
+    return [*out, *_commands(progress.action, width)]
+
+
+def _commands(action: Action, width: int) -> list[Line]:
+    texts = action.command_lines
+    out: list[Line] = []
+    for text in texts[:SHOWN_COMMANDS]:
+        out.append(cut_line(((f"  $ {visible(text)}", "dim"),), width))
+    if len(texts) > SHOWN_COMMANDS:
+        out.append(((f"  … {len(texts) - SHOWN_COMMANDS} more", "dim"),))
+    return out
+
+
+def _outcome(outcome: Outcome, width: int) -> list[Line]:
+    out: list[Line] = []
+    if len(outcome.jobs) != 1 or outcome.refused is not None:
+        role = "good" if outcome.ok else "bad" if outcome.refused else "warn"
+        out.extend(_text(visible(outcome.sentence), width, role))
+    ordered = sorted(outcome.jobs, key=lambda job: _WORST_FIRST.index(job.result))
+    for job in ordered:
+        out.extend(_text(_job_text(job), width, _ROLES[job.result]))
+    if outcome.trouble:
+        out.extend(_text(visible(outcome.trouble), width, "bad"))
+    if outcome.refused is None:
+        out.extend(_commands(outcome.action, width))
+        out.append(((f"  read back after {ago_text(outcome.took_s)}", "dim"),))
+    return out
+
+
+def _job_text(job: JobOutcome) -> str:
+    return visible(job.sentence)

@@ -1,0 +1,303 @@
+"""The Job screen: a header, and the tabs Why, Logs and Script."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.worker import Worker, WorkerState
+
+from slurmtop.collect.batch_script import read_batch_script, script_number
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.script import ScriptStatus
+from slurmtop.triage.why import explain_job
+from slurmtop.triage.words import four_lines
+from slurmtop.ui.actions_flow import cancel_jobs
+from slurmtop.ui.bindings import bindings_for, bindings_of
+from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
+from slurmtop.ui.present.job import (
+    HEADER_LINES,
+    JobCard,
+    expected_start_text,
+    header_lines,
+    tab_line,
+)
+from slurmtop.ui.present.spans import Line, plain
+from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.widgets.footer import KeyFooter
+from slurmtop.ui.widgets.lines import LinesBox
+from slurmtop.ui.widgets.log_tab import LogTab
+from slurmtop.ui.widgets.script_view import ScriptView
+from slurmtop.ui.widgets.why_view import WhyView
+
+TABS = ("Why", "Logs", "Script")
+_LOG_ACTIONS = frozenset(
+    {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
+)
+COPY_WIDTH = 400
+
+
+class JobScreen(BaseScreen):
+    """One job, by key. Slurm is asked on open, on a change of state, and on a key."""
+
+    SCOPES = ("job", "logs")
+    BINDINGS: ClassVar = [*bindings_for("job"), *bindings_for("logs"), *bindings_of("job.cancel")]
+    DEFAULT_CSS = f"""
+    JobScreen > #job-header {{ height: {HEADER_LINES}; }}
+    JobScreen > #job-tabs {{ height: 1; }}
+    """
+
+    def __init__(self, key: JobKey) -> None:
+        super().__init__()
+        self.key = key
+        self.tab = 0
+        self.facts: JobFacts | None = None
+        self._seen: object = None
+        self._header = LinesBox(self._header_lines, id="job-header")
+        self._tabs = LinesBox(self._tab_lines, id="job-tabs")
+
+    def compose(self) -> ComposeResult:
+        services = self.services
+        self.why = WhyView(services.clock.now, services.zone, id="why")
+        self.logs = LogTab(
+            services.runner, services.clock, user=services.user, zone=services.zone, id="logs"
+        )
+        self.script = ScriptView(id="script")
+        yield self._header
+        yield self._tabs
+        yield self.why
+        yield self.logs
+        yield self.script
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        self._show_tab(0)
+        self._gather()
+
+    # What is known
+
+    @property
+    def current_job(self) -> JobKey | None:
+        return self.key
+
+    @property
+    def job(self) -> Job | None:
+        """The newest record: the queue's, else what the facts found."""
+        job = self.tool.job_now(self.key)
+        facts = self.facts
+        if facts is None:
+            return job
+        if job is None:
+            job = facts.job or (facts.detail.job if facts.detail is not None else None)
+        if job is not None and self._left and facts.history:
+            last = facts.history[0]
+            if last.state.ended:
+                return replace(job, state=last.state, end=last.end or job.end)
+        return job
+
+    @property
+    def _left(self) -> bool:
+        """Has the queue, in a good answer, no longer this job?"""
+        return self.key in self.tool.book.gone
+
+    def _card(self) -> JobCard:
+        facts, health, book = self.facts, self.tool.health, self.tool.book
+        job = self.job
+        in_queue = self.tool.job_now(self.key) is not None
+        gone = book.gone.get(self.key)
+        sampled_at = book.sampled_at if gone is None else gone.since
+        return JobCard(
+            asked=self.key.id,
+            job=job,
+            sampled_at=sampled_at if in_queue else facts.now if facts and job else None,
+            detail=facts.detail if facts is not None else None,
+            detail_at=facts.now if facts is not None else None,
+            trouble=health.failure.sentence if health.failure is not None else None,
+            gone=gone is not None and not (job is not None and job.state.ended),
+            stale_after_s=2.5 * max(health.interval_s, 20.0),
+        )
+
+    def _header_lines(self, width: int) -> tuple[Line, ...]:
+        return header_lines(self._card(), self.services.clock.now(), width, self.services.zone)
+
+    # News
+
+    def on_queue_changed(self, event: QueueChanged) -> None:
+        self._header.refresh()
+        self.refresh_bindings()
+        if self._seen is not None and self._signature() != self._seen:
+            self._gather()
+
+    def on_health_changed(self, event: HealthChanged) -> None:
+        self._header.refresh()
+
+    def on_second_passed(self, event: SecondPassed) -> None:
+        self._header.refresh()
+        if self.tab == 0:
+            self.why.rebuild()
+
+    def on_refresh_asked(self, event: RefreshAsked) -> None:
+        self._gather()
+        if TABS[self.tab] == "Logs":
+            self.run_worker(self.logs.look(), group="log-look", exit_on_error=False)
+        elif TABS[self.tab] == "Script":
+            self._ask_script()
+
+    def _signature(self) -> tuple[object, ...]:
+        """What must differ before Slurm is asked about the job again."""
+        job = self.tool.job_now(self.key)
+        if job is None:
+            return (None,)
+        return (job.state, job.submit, job.restarts, self._left)
+
+    # Why
+
+    def _gather(self, *, ask_start: bool = False) -> None:
+        self._seen = self._signature()
+        self.run_worker(
+            self._gather_facts(ask_start), group="facts", exclusive=True, exit_on_error=False
+        )
+
+    async def _gather_facts(self, ask_start: bool) -> None:
+        services, now = self.services, self.services.clock.now()
+        what = "Slurm when it may start" if ask_start else "Slurm, and reading its logs"
+        self.why.show_state(
+            replace(self.why.state, asking=what, asking_since=now, failed=None, note=None)
+        )
+        job = self.tool.job_now(self.key)
+        siblings = self.tool.book.siblings(job) if job is not None else ()
+        facts = await services.gather_facts(
+            self.key.id, job=job, siblings=siblings, ask_start=ask_start
+        )
+        self.facts = facts
+        note = (
+            expected_start_text(facts.expected_start, services.clock.now(), services.zone)
+            if ask_start
+            else None
+        )
+        state = replace(self.why.state, verdict=explain_job(facts), asking=None, note=note)
+        self.why.show_state(state)
+        self.logs.set_logs(facts.logs, self.job)
+        self._header.refresh()
+        self.refresh_bindings()
+
+    @on(Worker.StateChanged)
+    def _facts_failed(self, event: Worker.StateChanged) -> None:
+        worker = event.worker
+        if worker.group == "facts" and event.state is WorkerState.ERROR:
+            sentence = f"slurmtop could not gather what is known: {worker.error}"
+            self.why.show_state(replace(self.why.state, asking=None, failed=sentence))
+
+    # Tabs
+
+    def _tab_lines(self, width: int) -> tuple[Line, ...]:
+        return (tab_line(TABS, self.tab, width),)
+
+    def _show_tab(self, tab: int) -> None:
+        self.tab = tab
+        views = (self.why, self.logs, self.script)
+        for index, view in enumerate(views):
+            view.display = index == tab
+        if TABS[tab] == "Logs":
+            self.logs.show()
+        else:
+            self.logs.hide()
+            views[tab].focus()
+        if TABS[tab] == "Script" and self.script.script is None:
+            self._ask_script()
+        self._tabs.refresh()
+        self.refresh_bindings()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on the name of a tab shows it."""
+        if event.widget is not self._tabs:
+            return
+        ends = 0
+        for index in range(len(TABS)):
+            ends += len(plain(tab_line(TABS[index : index + 1], 0, 80)))
+            if event.x < ends:
+                self._show_tab(index)
+                return
+
+    def action_next_tab(self) -> None:
+        self._show_tab((self.tab + 1) % len(TABS))
+
+    def action_previous_tab(self) -> None:
+        self._show_tab((self.tab - 1) % len(TABS))
+
+    def action_scroll_tab(self, how: str) -> None:
+        """Scroll what the tab shows: up, down, page_up, page_down, home, end."""
+        logs = TABS[self.tab] == "Logs"
+        if logs and how == "end":
+            self.logs.to_end()
+        elif logs and how == "home":
+            self.logs.to_start()
+        else:
+            view = (self.why, self.logs.view, self.script)[self.tab]
+            getattr(view, f"scroll_{how}")(animate=False)
+
+    # Script
+
+    def _ask_script(self) -> None:
+        self.run_worker(self._read_script(), group="script", exclusive=True, exit_on_error=False)
+
+    async def _read_script(self) -> None:
+        if self.script.script is None or self.script.script.status is not ScriptStatus.READ:
+            self.script.show_script(None)
+        job = self.job
+        number = script_number(job) if job is not None else self.key.id
+        script = await read_batch_script(self.services.runner, number, cluster=self.key.cluster)
+        self.script.show_script(script)
+
+    # Keys
+
+    def possible(self, action: str) -> bool:
+        if action in _LOG_ACTIONS:
+            return TABS[self.tab] == "Logs"
+        job = self.job
+        if action == "expected_start":
+            return job is not None and job.state.phase is Phase.PENDING
+        if action == "cancel":
+            return job is not None and not job.state.ended and not self._left
+        if action == "copy":
+            return self.why.state.verdict is not None
+        return True
+
+    def action_expected_start(self) -> None:
+        self._show_tab(0)
+        self._gather(ask_start=True)
+
+    def action_copy(self) -> None:
+        verdict = self.why.state.verdict
+        if verdict is not None:
+            self.app.copy_to_clipboard("\n".join(four_lines(verdict, COPY_WIDTH)))
+            self.why.show_state(replace(self.why.state, note="copied to the clipboard"))
+
+    def action_cancel(self) -> None:
+        job = self.job
+        if job is not None:
+            cancel_jobs(self.tool, (job,))
+
+    def undo_one(self) -> bool:
+        """Escape stops a search or closes its line before it leaves the screen."""
+        return TABS[self.tab] == "Logs" and self.logs.step_back()
+
+    def action_follow(self) -> None:
+        self.logs.toggle_follow()
+
+    def action_other_stream(self) -> None:
+        self.logs.other_stream()
+
+    def action_search(self) -> None:
+        self.logs.open_search()
+
+    def action_next_match(self) -> None:
+        self.logs.next_match()
+
+    def action_previous_match(self) -> None:
+        self.logs.next_match(backwards=True)
+
+    def action_first_error(self) -> None:
+        self.logs.first_error()
