@@ -1,9 +1,28 @@
-"""Settings: typed, frozen, read from YAML files whose errors name the line."""
+"""Settings: typed, frozen, read from YAML files whose errors name the line.
 
-from dataclasses import dataclass
+``~/.config/slurmtop/config.yaml`` (or below ``$XDG_CONFIG_HOME``) is the person's own;
+``/etc/slurmtop/config.yaml`` is the site's: it gives defaults, and its ``queue_interval_s``
+is the shortest interval that anybody here may ask for.
+"""
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
 
 DEFAULT_THEME = "slurmtop-dark"
+#: One ``squeue`` is two calls to the controller; three a minute is what a site expects.
 DEFAULT_QUEUE_INTERVAL_S = 20.0
+#: Not even a site may go below this.
+SHORTEST_INTERVAL_S = 2.0
+LONGEST_INTERVAL_S = 3_600.0
+
+SITE_PATH = Path("/etc/slurmtop/config.yaml")
+
+
+class ConfigError(Exception):
+    """One sentence: which file, which line, what is wrong, what was perhaps meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,3 +34,179 @@ class Config:
     read_only: bool = False
     all_users: bool = False
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences for the person, e.g. that the site's floor was applied. Not a setting."""
+
+
+def config_path(environ: Mapping[str, str], home: Path) -> Path:
+    """Where a person's own settings are looked for."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(base) if base.startswith("/") else home / ".config"
+    return folder / "slurmtop" / "config.yaml"
+
+
+def load_config(
+    path: Path | None,
+    *,
+    site_path: Path | None = SITE_PATH,
+    action_ids: Collection[str],
+    must_exist: bool = False,
+) -> Config:
+    """Read the site's and the person's settings. :class:`ConfigError` says what is wrong.
+
+    A file that is not there counts as empty, unless the person named it (``must_exist``).
+    ``action_ids`` are the ids that ``keymap`` may name.
+    """
+    if must_exist and path is not None and not path.is_file():
+        raise ConfigError(f"{path}: there is no such file")
+    site = _read(site_path, action_ids) if site_path is not None else {}
+    own = _read(path, action_ids) if path is not None else {}
+    floor: float = site.get("queue_interval_s", DEFAULT_QUEUE_INTERVAL_S)
+    notes: list[str] = []
+    wanted: float = own.get("queue_interval_s", max(floor, DEFAULT_QUEUE_INTERVAL_S))
+    if wanted < floor:
+        who = "this site's floor" if "queue_interval_s" in site else "the floor"
+        notes.append(f"queue_interval_s {wanted:g} is below {who}: {floor:g} is used")
+    keymap = {**dict(site.get("keymap", ())), **dict(own.get("keymap", ()))}
+    settings = {**site, **own}
+    settings["queue_interval_s"] = max(wanted, floor)
+    settings["keymap"] = tuple(keymap.items())
+    return replace(Config(notes=tuple(notes)), **settings)
+
+
+def parse_yaml(text: str, name: str) -> tuple[Any, dict[str, int]]:
+    """The value of a YAML text, and the line (from 1) of each key of its top mapping.
+
+    :class:`ConfigError` names the line of what is not YAML.
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        node = yaml.compose(text, loader)
+        value = yaml.load(text, loader)  # noqa: S506 - a safe loader either way
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        raise ConfigError(f"{name}{line}: this is not YAML: {problem}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name}: this is not usable YAML: {error}") from error
+    lines: dict[str, int] = {}
+    if isinstance(node, yaml.MappingNode):
+        for key, inner in node.value:
+            lines[str(key.value)] = key.start_mark.line + 1
+            if isinstance(inner, yaml.MappingNode):
+                for sub, _ in inner.value:
+                    lines[f"{key.value}/{sub.value}"] = sub.start_mark.line + 1
+    return value, lines
+
+
+def read_text(path: Path) -> str | None:
+    """The text of a settings file; None where there is none. Odd bytes are replaced."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """``; did you mean 'theme'?``, or the whole list where nothing is near."""
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean {found[0]!r}?" if found else f"; known are {', '.join(sorted(known))}"
+
+
+def _read(path: Path, action_ids: Collection[str]) -> dict[str, Any]:
+    text = read_text(path)
+    if text is None:
+        return {}
+    value, lines = parse_yaml(text, str(path))
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path} line 1: settings are lines like 'theme: {DEFAULT_THEME}'")
+    out: dict[str, Any] = {}
+    for key, raw in value.items():
+        name = str(key)
+        where = f"{path} line {lines.get(name, 1)}"
+        if name not in _CHECKS:
+            raise ConfigError(f"{where}: no setting {name!r}{nearest(name, _CHECKS)}")
+        if name == "keymap":
+            out[name] = _keymap(raw, path, lines, action_ids)
+        else:
+            try:
+                out[name] = _CHECKS[name](raw)
+            except ValueError as error:
+                raise ConfigError(f"{where}: {name}: {error}") from error
+    return out
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str) or not raw.strip():
+        raise ValueError(f"a name is wanted, not {_shown(raw)}")
+    return raw.strip()
+
+
+def _yes_no(raw: object) -> bool:
+    if not isinstance(raw, bool):
+        raise ValueError(f"true or false is wanted, not {_shown(raw)}")
+    return raw
+
+
+def _interval(raw: object) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        raise ValueError(f"a number of seconds is wanted, not {_shown(raw)}")
+    if not SHORTEST_INTERVAL_S <= raw <= LONGEST_INTERVAL_S:
+        raise ValueError(
+            f"between {SHORTEST_INTERVAL_S:g} and {LONGEST_INTERVAL_S:g} seconds, not {raw:g}"
+        )
+    return float(raw)
+
+
+def _keymap(
+    raw: object, path: Path, lines: Mapping[str, int], action_ids: Collection[str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    where = f"{path} line {lines.get('keymap', 1)}"
+    if raw is None:
+        return ()
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{where}: keymap: lines like 'jobs.sort: f5' are wanted")
+    out: list[tuple[str, tuple[str, ...]]] = []
+    for key, value in raw.items():
+        name = str(key)
+        where = f"{path} line {lines.get(f'keymap/{name}', 1)}"
+        if name not in action_ids:
+            raise ConfigError(f"{where}: keymap: no key {name!r}{nearest(name, action_ids)}")
+        keys = value if isinstance(value, list) else [value]
+        if not keys or any(isinstance(one, bool) or not _is_key(one) for one in keys):
+            raise ConfigError(
+                f"{where}: keymap: {name}: a key or a list of keys is wanted, "
+                f"not {_shown(value)} (put signs in quotes)"
+            )
+        out.append((name, tuple(str(one).strip() for one in keys)))
+    return tuple(out)
+
+
+def _is_key(raw: object) -> bool:
+    """A name such as ``f5``, ``ctrl+x``, ``X``; a comma or a blank would be two keys."""
+    text = str(raw).strip() if isinstance(raw, str | int) else ""
+    return bool(text) and "," not in text and " " not in text and text.isprintable()
+
+
+def _shown(raw: object) -> str:
+    text = repr(raw)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+_CHECKS: dict[str, Callable[[object], Any]] = {
+    "theme": _text,
+    "queue_interval_s": _interval,
+    "read_only": _yes_no,
+    "all_users": _yes_no,
+    "keymap": _text,
+}
+
+#: The settings there are, for help and for documents.
+SETTINGS: tuple[str, ...] = tuple(field.name for field in fields(Config) if field.name in _CHECKS)

@@ -81,7 +81,8 @@ class JobBook:
         self._jobs: dict[JobKey, Job] = {}
         self._gone: dict[JobKey, Gone] = {}
         self._attempts: dict[JobKey, int] = {}
-        self._user: str | None = None
+        self.user: str | None = None
+        """Whose jobs the last answer holds; None is everybody's."""
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -127,7 +128,7 @@ class JobBook:
             return ()
         first = self.sampled_at is None
         self.sampled_at = sampled_at
-        before, self._user = self._user, user
+        before, self.user = self.user, user
         expired = self._forget_old(sampled_at)
         if (
             not first
@@ -137,7 +138,7 @@ class JobBook:
         ):
             self.version += expired
             return ()
-        self._answer = jobs
+        self._answer = tuple(jobs)
         events = self._take(jobs, sampled_at, new_is_news=not first, before=before)
         self.version += 1
         return events
@@ -232,7 +233,7 @@ class JobBook:
         events.append(JobVanished(job, at))
 
     def _in_sight(self, job: Job) -> bool:
-        return self._user is None or job.user == self._user
+        return self.user is None or job.user == self.user
 
 
 def _with_partitions_of(first: Job, second: Job) -> Job:

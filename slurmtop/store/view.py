@@ -4,7 +4,7 @@ Work is done once and kept: an answer that changed nothing costs nothing, and a 
 only walks the jobs in an order that is already there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Protocol
@@ -94,6 +94,13 @@ class JobView:
             self._rows = self._build()
             self._follow_cursor()
         return self._rows
+
+    @property
+    def shown(self) -> int:
+        """Jobs that pass the filter, counted like :attr:`total`."""
+        return _jobs_in(row.job for row in self.rows if row.group is None and not row.depth) + sum(
+            _jobs_in(row.group.jobs) for row in self.rows if row.group is not None
+        )
 
     @property
     def total(self) -> int:
@@ -293,6 +300,10 @@ class JobView:
                     return
         self._cursor_index = max(0, min(self._cursor_index, len(rows) - 1))
         self._cursor = rows[self._cursor_index]
+
+
+def _jobs_in(jobs: Iterable[Job]) -> int:
+    return sum(job.id.tasks.count if job.id.tasks is not None else 1 for job in jobs)
 
 
 def _is_problem(entry: Entry, problem: Callable[[Job], bool]) -> bool:

@@ -4,17 +4,24 @@ from collections.abc import Callable
 
 from textual import events
 from textual.app import App
+from textual.command import CommandPalette
 from textual.message import Message
 from textual.screen import Screen
+from textual.worker import Worker, WorkerState
 
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
 from slurmtop.store.jobs import JobBook, JobEvent
-from slurmtop.ui.bindings import bindings_for, keymap_of
+from slurmtop.ui.bindings import bindings_for, keymap_of, keymap_troubles
+from slurmtop.ui.commands import SlurmtopCommands
 from slurmtop.ui.feed import QueueFeed
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
+from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.screens.help import HelpScreen
+from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.services import Services
+from slurmtop.ui.themes import load_themes, variable_defaults
 
 
 class SlurmtopApp(App[None]):
@@ -32,8 +39,15 @@ class SlurmtopApp(App[None]):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self.services = services
+        self.own_keys = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
         self.last_job: JobKey | None = None
+        loaded = load_themes()
+        self._own_themes = tuple(theme.name for theme in loaded.themes)
+        self._troubles = [*loaded.failures, *services.config.notes]
+        self._troubles += keymap_troubles(self.own_keys)
+        for theme in loaded.themes:
+            self.register_theme(theme)
 
     @property
     def book(self) -> JobBook:
@@ -44,14 +58,24 @@ class SlurmtopApp(App[None]):
         return self.feed.health
 
     def get_default_screen(self) -> Screen[None]:
-        from slurmtop.ui.screens.jobs import JobsScreen
-
         return JobsScreen()
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return variable_defaults(self.current_theme)
+
     def on_mount(self) -> None:
-        self.set_keymap(keymap_of(self.services.config))
+        self.set_keymap(self.own_keys)
+        wanted = self.services.config.theme
+        if wanted in self.available_themes:
+            self.theme = wanted
+        else:
+            self._troubles.append(f"there is no theme {wanted!r}: : lists those there are")
+        for sentence in self._troubles:
+            self.notify(sentence, severity="warning", markup=False, timeout=12)
         self._start_feed()
         self.run_worker(self._run_seconds(), group="seconds", exit_on_error=False)
+
+    # The queue
 
     def _start_feed(self) -> None:
         self.run_worker(self.feed.run(), group="queue", exclusive=True, exit_on_error=False)
@@ -78,6 +102,18 @@ class SlurmtopApp(App[None]):
     def _health_came(self, health: SourceHealth) -> None:
         self.tell_screens(lambda: HealthChanged(health))
 
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A fault of ours in the background must show; the data grows old and says so."""
+        if event.state is WorkerState.ERROR:
+            self.notify(
+                f"slurmtop: a background task broke ({event.worker.error!r}); r tries again",
+                severity="error",
+                markup=False,
+                timeout=30,
+            )
+
+    # Jobs
+
     def job_now(self, key: JobKey) -> Job | None:
         """The newest record of a job; None where the queue never showed it."""
         return self.book.get(key)
@@ -89,19 +125,54 @@ class SlurmtopApp(App[None]):
         self.last_job = key
         self.push_screen(JobScreen(key))
 
+    # Keys
+
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent) and not event.is_forwarded:
             self.feed.person_acted()
         await super().on_event(event)
 
     def action_refresh_now(self) -> None:
-        if self.feed.refresh_now():
-            self.screen.post_message(RefreshAsked())
+        if not self.feed.refresh_now():
+            return
+        if not any(worker.group == "queue" and worker.is_running for worker in self.workers):
+            self._start_feed()
+        self.screen.post_message(RefreshAsked())
 
     def action_show_jobs(self) -> None:
         while len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def action_show_job(self) -> None:
+        screen = self.screen
+        key = screen.current_job if isinstance(screen, BaseScreen) else None
+        key = key or self.last_job
+        if key is None:
+            self.notify("there is no job to open", timeout=3)
+        elif len(self.screen_stack) == 1:
+            self.open_job(key)
+
     async def action_back(self) -> None:
+        screen = self.screen
+        if isinstance(screen, BaseScreen) and screen.undo_one():
+            return
         if len(self.screen_stack) > 1:
             self.pop_screen()
+
+    def action_help(self) -> None:
+        screen = self.screen
+        scopes = screen.SCOPES if isinstance(screen, BaseScreen) else ()
+        self.push_screen(HelpScreen(scopes, self.own_keys, self.services.read_only))
+
+    def action_palette(self) -> None:
+        self.push_screen(CommandPalette(providers=[SlurmtopCommands], id="palette"))
+
+    def action_next_theme(self) -> None:
+        names = self._own_themes or tuple(self.available_themes)
+        later = names.index(self.theme) + 1 if self.theme in names else 0
+        self.use_theme(names[later % len(names)])
+
+    def use_theme(self, name: str) -> None:
+        """Change the colours now; the settings file is left as it is."""
+        self.theme = name
+        self.notify(f"theme {name}", markup=False, timeout=2)

@@ -1,11 +1,12 @@
 """Textual bindings made from the table in ``ui/keys.py``."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from textual.binding import Binding, BindingType
 
 from slurmtop.config import Config
-from slurmtop.ui.keys import KEYS, Key, Level
+from slurmtop.ui.keys import KEYS, Key, Level, conflicts
 
 
 def bindings_for(scope: str) -> list[BindingType]:
@@ -31,6 +32,15 @@ def keys_of(entry: Key, keymap: Mapping[str, str]) -> tuple[str, ...]:
     """The keys of a row as they are now, the user's own ones first in rank."""
     own = keymap.get(entry.id)
     return tuple(own.split(",")) if own else entry.keys
+
+
+def keymap_troubles(keymap: Mapping[str, str]) -> list[str]:
+    """A sentence for each key that the person's own keymap gives two meanings."""
+    changed = tuple(replace(entry, keys=keys_of(entry, keymap)) for entry in KEYS)
+    return [
+        f"keymap: {key} means both {one} and {other}; only the first works"
+        for key, one, other in conflicts(changed)
+    ]
 
 
 def refused_when_read_only(action: str) -> bool:

@@ -1,6 +1,7 @@
 """The queue as it comes in: one poller at a time, restarted when what is asked changes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
@@ -32,7 +33,7 @@ class QueueFeed:
         self.book = JobBook()
         self.health = SourceHealth("queue")
         self._poller: QueuePoller | None = None
-        self._refreshed_at = -REFRESH_FLOOR_S
+        self._refreshed_at = self._started_at = services.clock.monotonic() - REFRESH_FLOOR_S
         self._active_at = services.clock.monotonic()
         self._slow = False
 
@@ -40,9 +41,21 @@ class QueueFeed:
     def idle(self) -> bool:
         return self._slow
 
+    @property
+    def widening(self) -> bool:
+        """True while what is shown is older than the wish for other people's jobs."""
+        return self.book.sampled_at is not None and self.book.user != self._user
+
+    @property
+    def _user(self) -> str | None:
+        return None if self.all_users else self._services.user
+
     async def run(self) -> None:
         """Ask until cancelled. To be started anew after ``ask_for`` said True."""
-        user = None if self.all_users else self._services.user
+        user = self._user
+        clock = self._services.clock
+        await clock.sleep(self._started_at + REFRESH_FLOOR_S - clock.monotonic())
+        self._started_at = clock.monotonic()
 
         def answered(answer: Snapshot[Parsed[Job]]) -> None:
             self._on_events(self.book.apply(answer.value.rows, answer.sampled_at, user=user))
@@ -86,5 +99,8 @@ class QueueFeed:
             self._poller.slow_down(IDLE_FACTOR)
 
     def _health_came(self, health: SourceHealth) -> None:
+        if health.good_at is None:
+            # A new poller knows nothing of the answers before it, but they are on the screen.
+            health = replace(health, good_at=self.book.sampled_at)
         self.health = health
         self._on_health(health)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.screen import Screen
 
+from slurmtop.model.ids import JobKey
 from slurmtop.ui.bindings import refused_when_read_only
 from slurmtop.ui.services import Services
 
@@ -29,6 +30,15 @@ class BaseScreen(Screen[None]):
     def possible(self, action: str) -> bool:
         """Whether ``action`` makes sense now; what does not is neither offered nor done."""
         return True
+
+    def undo_one(self) -> bool:
+        """Escape asks first whether there is something to take back here."""
+        return False
+
+    @property
+    def current_job(self) -> JobKey | None:
+        """The job that this screen is about, or the one under its cursor."""
+        return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Read-only takes the acting keys away; they stay in the footer, greyed."""

@@ -1,9 +1,311 @@
-"""The Jobs screen: the queue, one row a job."""
+"""The Jobs screen: the queue, one row a job, an array or a het job in one row."""
 
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job
+from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.store.query import parse_query
+from slurmtop.store.rows import SORTS, Row
+from slurmtop.store.view import JobView
+from slurmtop.ui.actions_flow import cancel_jobs
 from slurmtop.ui.bindings import bindings_for
+from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
+from slurmtop.ui.present import header as head
+from slurmtop.ui.present import jobs as present
+from slurmtop.ui.present.health import HealthWords, describe_health
+from slurmtop.ui.present.spans import Line
 from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.widgets.filter_bar import FilterBar
+from slurmtop.ui.widgets.footer import KeyFooter
+from slurmtop.ui.widgets.lines import LinesBox
+from slurmtop.ui.widgets.rows import Rows
+
+_ROW_ACTIONS = frozenset({"open", "mark", "copy"})
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        return expand_hosts(text)
+    except HostlistError:
+        return (text,)
 
 
 class JobsScreen(BaseScreen):
+    """Keys change the view (``store.view``), which keeps cursor and marks by key."""
+
     SCOPES = ("jobs",)
-    BINDINGS = bindings_for("jobs")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("jobs")
+    DEFAULT_CSS = f"""
+    JobsScreen > #queue-head {{ height: {head.HEADER_LINES}; }}
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.view = JobView(problem=present.needs_somebody, expand=_hosts)
+        self._layout: tuple[tuple[int, bool, int], present.Layout] | None = None
+        self._id_cells = 6
+        self._painted_head: tuple[Line, ...] = ()
+        self._head = LinesBox(self._head_lines, id="queue-head")
+        self._filter = FilterBar()
+        self._rows: Rows[Row] = Rows(self, id="queue")
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        yield self._filter
+        yield self._rows
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        self._rows.focus()
+        self._show()
+
+    def on_resize(self) -> None:
+        self._show()
+
+    # News
+
+    def on_queue_changed(self, event: QueueChanged) -> None:
+        if self.view.update(self.tool.book, self.services.clock.now()):
+            self._show()
+        else:
+            self._head.refresh()
+
+    def on_health_changed(self, event: HealthChanged) -> None:
+        words = self._health()
+        if words.old_rows != self._rows.old or not self.view.rows:
+            self._show()
+        else:
+            self._head.refresh()
+
+    def on_second_passed(self, event: SecondPassed) -> None:
+        if self._head_lines(self.size.width) != self._painted_head:
+            self._head.refresh()
+        if self._health().old_rows != self._rows.old or not self.view.rows:
+            self._show()
+        self._rows.second_passed()
+
+    def _health(self) -> HealthWords:
+        tool = self.tool
+        what = "everybody's jobs" if tool.feed.all_users else "your jobs"
+        return describe_health(
+            tool.health,
+            self.services.clock.now(),
+            self.services.zone,
+            what=what,
+            widening=tool.feed.widening,
+        )
+
+    # What is shown
+
+    def _show(self) -> None:
+        """Put the rows of the view on the screen."""
+        if not self.is_mounted:
+            return
+        view, words = self.view, self._health()
+        rows = view.rows
+        cells = max(self._id_cells, present.id_width(rows))
+        if cells != self._id_cells:
+            self._id_cells = cells
+            self._rows.repaint()
+        self._rows.show(rows, view.cursor_index, old=words.old_rows, notice=self._notice(words))
+        self._filter.say(head.filter_message(view.query.error, view.shown, view.total))
+        self._head.refresh()
+        self.refresh_bindings()
+
+    def _notice(self, words: HealthWords) -> tuple[Line, ...]:
+        view, services = self.view, self.services
+        if view.rows:
+            return ()
+        why = head.Emptiness(
+            health=words,
+            good_at=self.tool.health.good_at,
+            all_users=self.tool.feed.all_users,
+            hidden=view.total,
+            filter_text=view.query.text.strip(),
+            filter_error=view.query.error,
+            problems_only=view.problems_only,
+            private_data=services.private_data,
+        )
+        return head.notice_lines(why, services.clock.now(), self.size.width, services.zone)
+
+    def _head_lines(self, width: int) -> tuple[Line, ...]:
+        view, services, feed = self.view, self.services, self.tool.feed
+        self._painted_head = head.header_lines(
+            head.QueueHead(
+                cluster=services.cluster_label or services.cluster,
+                user=services.user,
+                all_users=feed.all_users,
+                counts=view.totals() if self.tool.book.sampled_at is not None else None,
+                health=self._health(),
+                calls=services.calls_last_minute(),
+                sort=view.sort,
+                reverse=view.reverse,
+                marked=len(view.marks),
+                problems_only=view.problems_only,
+                read_only=services.read_only,
+                demo=services.demo,
+                idle=feed.idle,
+                private_data=services.private_data and feed.all_users,
+            ),
+            width,
+        )
+        return self._painted_head
+
+    # The painter of the rows
+
+    def header(self, width: int) -> Line:
+        return present.header_line(self._columns(width), self.view.sort, self.view.reverse)
+
+    def line(self, row: Row, width: int, *, cursor: bool) -> Line:
+        return present.row_line(
+            row, self._columns(width), self._at(), cursor=cursor, marked=self.marked(row)
+        )
+
+    def tick(self, row: Row) -> str:
+        return present.tick_of(row, self._at())
+
+    def marked(self, row: Row) -> bool:
+        return row.key in self.view.marks
+
+    def _at(self) -> present.Now:
+        return present.Now(self.services.clock.now(), self.services.user)
+
+    def _columns(self, width: int) -> present.Layout:
+        key = (width, self.tool.feed.all_users, self._id_cells)
+        if self._layout is None or self._layout[0] != key:
+            self._layout = (key, present.lay_out(width, with_user=key[1], id_cells=key[2]))
+        return self._layout[1]
+
+    # Keys
+
+    def possible(self, action: str) -> bool:
+        if action in _ROW_ACTIONS:
+            return self.view.cursor_row is not None
+        if action == "toggle_fold":
+            row = self.view.cursor_row
+            return row is not None and (row.group is not None or row.depth > 0)
+        return True
+
+    @property
+    def current_job(self) -> JobKey | None:
+        """The job under the cursor; of a group its first."""
+        row = self.view.cursor_row
+        return None if row is None else row.job.key
+
+    def undo_one(self) -> bool:
+        """Escape takes back a filter first, then the marks."""
+        if self.view.query.text:
+            self._filter.clear()
+            return True
+        if self.view.problems_only:
+            self.action_problems()
+            return True
+        if self.view.marks:
+            self.view.marks.clear()
+            self._show()
+            return True
+        return False
+
+    def action_open(self) -> None:
+        row = self.view.cursor_row
+        if row is None:
+            return
+        if row.group is not None:
+            self.action_toggle_fold()
+        else:
+            self.tool.open_job(row.job.key)
+
+    def action_toggle_fold(self) -> None:
+        if self.view.toggle_fold():
+            self._show()
+
+    def action_cursor_up(self) -> None:
+        self._move(self.view.cursor_index - 1)
+
+    def action_cursor_down(self) -> None:
+        self._move(self.view.cursor_index + 1)
+
+    def action_page_up(self) -> None:
+        self._move(self.view.cursor_index - self._rows.page)
+
+    def action_page_down(self) -> None:
+        self._move(self.view.cursor_index + self._rows.page)
+
+    def action_cursor_top(self) -> None:
+        self._move(0)
+
+    def action_cursor_bottom(self) -> None:
+        self._move(len(self.view.rows) - 1)
+
+    def _move(self, index: int) -> None:
+        was_group = self.possible("toggle_fold")
+        self.view.move_to(index)
+        self._rows.move_cursor(self.view.cursor_index)
+        if was_group != self.possible("toggle_fold"):
+            self.refresh_bindings()
+
+    @on(Rows.Picked)
+    def _picked(self, event: Rows.Picked) -> None:
+        self._move(event.index)
+        if event.twice:
+            self.action_open()
+
+    def action_mark(self) -> None:
+        self.view.toggle_mark()
+        self._rows.refresh_rows([self.view.cursor_index])
+        self._head.refresh()
+        self.action_cursor_down()
+
+    def action_filter(self) -> None:
+        self._filter.open()
+
+    @on(FilterBar.Changed)
+    def _filtered(self, event: FilterBar.Changed) -> None:
+        self.view.set_query(parse_query(event.text))
+        self._show()
+
+    @on(FilterBar.Closed)
+    def _filter_closed(self) -> None:
+        self._rows.focus()
+
+    def action_next_sort(self) -> None:
+        later = SORTS.index(self.view.sort) + 1
+        self._sort(SORTS[later % len(SORTS)], reverse=False)
+
+    def action_reverse_sort(self) -> None:
+        self._sort(self.view.sort, reverse=not self.view.reverse)
+
+    def _sort(self, sort: str, *, reverse: bool) -> None:
+        self.view.set_sort(sort, reverse=reverse)
+        self._show()
+
+    def action_problems(self) -> None:
+        self.view.set_problems_only(not self.view.problems_only)
+        self._show()
+
+    def action_all_users(self) -> None:
+        self.tool.show_all_users(not self.tool.feed.all_users)
+        self._rows.repaint()
+        self._show()
+
+    def action_copy(self) -> None:
+        row = self.view.cursor_row
+        if row is not None:
+            text = row.key.id if row.group is not None else row.job.id.text
+            self.tool.copy_to_clipboard(text)
+            self.notify(f"copied {text}", markup=False, timeout=3)
+
+    def action_cancel(self) -> None:
+        rows = self.view.marked_rows()
+        current = self.view.cursor_row
+        if not rows and current is not None:
+            rows = (current,)
+        jobs: dict[JobKey, Job] = {
+            job.key: job for row in rows if row.gone is None for job in row.jobs
+        }
+        cancel_jobs(self.tool, tuple(jobs.values()))

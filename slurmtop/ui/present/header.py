@@ -1,0 +1,185 @@
+"""The two lines above the queue, and what stands there when there are no rows. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from slurmtop.model.text import visible
+from slurmtop.model.units import count_text, plural
+from slurmtop.store.rows import Count
+from slurmtop.ui.present.health import Condition, HealthWords
+from slurmtop.ui.present.job import moment_text
+from slurmtop.ui.present.spans import Line, cut_line, ends, join, wrap
+
+HEADER_LINES = 2
+
+_PHASE_WORDS = {
+    "R": ("running", "good"),
+    "S": ("suspended", "warn"),
+    "CG": ("ending", "busy"),
+    "PD": ("pending", "wait"),
+    "F": ("failed", "bad"),
+    "CD": ("done", ""),
+    "CA": ("cancelled", "warn"),
+    "RV": ("elsewhere", "dim"),
+    "?": ("unknown", "warn"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueHead:
+    """What the header says. ``counts`` is None until the queue has answered once."""
+
+    cluster: str
+    user: str
+    all_users: bool
+    counts: tuple[Count, ...] | None
+    health: HealthWords
+    calls: int
+    sort: str = "natural"
+    reverse: bool = False
+    marked: int = 0
+    problems_only: bool = False
+    read_only: bool = False
+    demo: str = ""
+    idle: bool = False
+    private_data: bool = False
+    """Slurm may hide other people's jobs from this user."""
+
+
+def header_lines(head: QueueHead, width: int) -> tuple[Line, ...]:
+    """Exactly :data:`HEADER_LINES` lines of at most ``width`` cells."""
+    whose = "everybody" if head.all_users else f"jobs of {visible(head.user)}"
+    parts: list[Line] = [((visible(head.cluster) or "slurmtop", "strong"),), ((whose, ""),)]
+    if head.counts is None:
+        parts.append((("no count yet", "dim"),))
+    elif not head.counts:
+        parts.append((("no jobs", "dim"),))
+    else:
+        parts.extend(_count_line(count) for count in head.counts)
+    first = ends(join(parts), join(_marks(head)), width)
+    second = ends(((head.health.sentence, head.health.role),), join(_modes(head)), width)
+    return (first, cut_line(second, width))
+
+
+def _count_line(count: Count) -> Line:
+    word, role = _PHASE_WORDS[count.label]
+    return ((f"{count_text(count.count)}{'' if count.exact else '+'} ", "strong"), (word, role))
+
+
+def _marks(head: QueueHead) -> list[Line]:
+    out: list[Line] = []
+    if head.demo:
+        out.append(((f"DEMO {visible(head.demo)}, simulated", "warn"),))
+    if head.read_only:
+        out.append((("read-only", "warn"),))
+    out.append(((f"{head.calls} calls/min", "dim"),))
+    return out
+
+
+def _modes(head: QueueHead) -> list[Line]:
+    out: list[Line] = []
+    if head.private_data:
+        out.append((("some jobs may be hidden", "warn"),))
+    if head.marked:
+        out.append(((f"{head.marked} marked", "mark"),))
+    if head.problems_only:
+        out.append((("only problems", "warn"),))
+    if head.idle:
+        out.append((("idle, asking less often", "dim"),))
+    if head.sort != "natural" or head.reverse:
+        out.append(((f"by {head.sort}{', reversed' if head.reverse else ''}", "label"),))
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emptiness:
+    """Why the table may be empty. ``hidden`` counts jobs that the filter takes out."""
+
+    health: HealthWords
+    good_at: datetime | None
+    all_users: bool
+    hidden: int = 0
+    filter_text: str = ""
+    filter_error: str | None = None
+    problems_only: bool = False
+    private_data: bool = False
+
+
+def notice_lines(
+    why: Emptiness, now: datetime, width: int, zone: tzinfo | None = None
+) -> tuple[Line, ...]:
+    """What stands in the place of rows. An outage never looks like an empty queue."""
+    condition = why.health.condition
+    texts: list[tuple[str, str]]
+    if condition is Condition.LOADING:
+        texts = [("Loading", "busy"), (why.health.sentence, "dim")]
+    elif condition in (Condition.SILENT, Condition.REFUSED):
+        title = "Slurm has not answered" if condition is Condition.SILENT else "Slurm refused"
+        texts = [
+            (title, "bad"),
+            (why.health.sentence, ""),
+            ("This is not an empty queue: nothing is known about your jobs.", "strong"),
+        ]
+    elif why.hidden:
+        texts = [_hidden(why)]
+        if why.filter_error:
+            texts.append((why.filter_error, "warn"))
+    else:
+        texts = _empty(why, now, zone)
+    return tuple(
+        (("  " + line, role),) for text, role in texts for line in wrap(text, max(8, width - 4))
+    )
+
+
+def _hidden(why: Emptiness) -> tuple[str, str]:
+    jobs = plural(why.hidden, "job")
+    if why.problems_only and not why.filter_text:
+        return (f"Nothing needs you: {jobs} shown again with !", "good")
+    also = " that needs somebody" if why.problems_only else ""
+    return (f"No job{also} matches {visible(why.filter_text)!r}: esc shows {jobs} again", "")
+
+
+def _empty(why: Emptiness, now: datetime, zone: tzinfo | None) -> list[tuple[str, str]]:
+    at = moment_text(why.good_at, now, zone) if why.good_at is not None else "?"
+    texts: list[tuple[str, str]] = []
+    if why.all_users:
+        texts.append((f"No jobs of anybody; last answer {at}", ""))
+    else:
+        texts.append((f"No jobs of yours; last answer {at}; a shows everybody's", ""))
+    if why.health.condition is Condition.STALE:
+        texts.append((f"That may have changed: {why.health.sentence}", "bad"))
+    if why.private_data and why.all_users:
+        texts.append(("Some jobs may be hidden: this site shows private data to few", "warn"))
+    return texts
+
+
+def filter_message(error: str | None, shown: int, total: int) -> Line:
+    """Beside the filter: what is wrong with it, or how much it leaves."""
+    if error is not None:
+        return ((error, "bad"),)
+    return ((f"{count_text(shown)} of {plural(total, 'job')}", "dim"),)
+
+
+def footer_line(entries: Sequence[tuple[str, str, bool, bool]], width: int) -> Line:
+    """``(key, label, enabled, keep)``: what does not fit is left out, ``keep`` last of all.
+
+    A key that does nothing now stands in brackets.
+    """
+    chosen = list(entries)
+
+    def need() -> int:
+        return sum(len(key) + len(label) + (1 if on else 3) for key, label, on, _ in chosen) + (
+            2 * len(chosen)
+        )
+
+    while need() > width and any(not keep for *_, keep in chosen):
+        last = max(index for index, entry in enumerate(chosen) if not entry[3])
+        del chosen[last]
+    parts: list[Line] = []
+    for key, label, enabled, _ in chosen:
+        if enabled:
+            parts.append(((" ", ""), (key, "strong"), (f" {label} ", "label")))
+        else:
+            parts.append(((f" ({key} {label}) ", "dim"),))
+    return cut_line(tuple(span for part in parts for span in part), width)

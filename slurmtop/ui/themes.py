@@ -1,0 +1,133 @@
+"""Colour themes from ``themes/*.yaml``: name, dark, ansi, colors, variables.
+
+A theme that cannot be read is a sentence, never the end of the program. Any theme of
+Textual's own works as well: what it does not define is taken from its colours.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from slurmtop.config import ConfigError, nearest, parse_yaml, read_text
+
+#: Our own variables, and the one of Textual that stands in where a theme lacks it.
+VARIABLES: dict[str, str] = {
+    "state-running": "text-success",
+    "state-pending": "text-primary",
+    "state-ending": "text-accent",
+    "state-warning": "text-warning",
+    "state-failed": "text-error",
+    "row-mark": "text-warning",
+}
+_COLORS = (
+    "primary",
+    "secondary",
+    "warning",
+    "error",
+    "success",
+    "accent",
+    "foreground",
+    "background",
+    "surface",
+    "panel",
+    "boost",
+)
+_KEYS = ("name", "dark", "ansi", "colors", "variables")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedThemes:
+    """``failures`` are sentences that name the file, the line and the nearest key."""
+
+    themes: tuple[Theme, ...]
+    failures: tuple[str, ...]
+
+
+def themes_folder() -> Path:
+    """In a wheel the themes lie inside the package, in a checkout beside it."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "themes"
+    return inside if inside.is_dir() else package.parent / "themes"
+
+
+def load_themes(folder: Path | None = None) -> LoadedThemes:
+    """Every theme of a folder, in the order of the file names."""
+    themes: list[Theme] = []
+    failures: list[str] = []
+    for path in sorted((folder or themes_folder()).glob("*.yaml")):
+        try:
+            themes.append(read_theme(path))
+        except ConfigError as error:
+            failures.append(str(error))
+    return LoadedThemes(tuple(themes), tuple(failures))
+
+
+def read_theme(path: Path) -> Theme:
+    """One theme file. :class:`ConfigError` says what is wrong with it."""
+    value, lines = parse_yaml(read_text(path) or "", path.name)
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path.name} line 1: a theme has {', '.join(_KEYS)}")
+    for key in value:
+        if key not in _KEYS:
+            raise ConfigError(
+                f"{path.name} line {lines.get(str(key), 1)}: no key {key!r}"
+                f"{nearest(str(key), _KEYS)}"
+            )
+    name = value.get("name")
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"{path.name} line {lines.get('name', 1)}: a theme needs a name")
+    colors = _mapping(value, "colors", path, lines)
+    variables = _mapping(value, "variables", path, lines)
+    for key in colors:
+        if key not in _COLORS:
+            line = lines.get(f"colors/{key}", 1)
+            raise ConfigError(f"{path.name} line {line}: no colour {key!r}{nearest(key, _COLORS)}")
+    if "primary" not in colors:
+        raise ConfigError(f"{path.name} line {lines.get('colors', 1)}: colors need primary")
+    for group, entries in (("colors", colors), ("variables", variables)):
+        for key, color in entries.items():
+            if key.endswith("-style"):
+                continue
+            try:
+                Color.parse(color.split(" ")[0])
+            except ColorParseError:
+                line = lines.get(f"{group}/{key}", 1)
+                raise ConfigError(
+                    f"{path.name} line {line}: {key}: {color!r} is no colour"
+                ) from None
+    given: dict[str, Any] = dict(colors)
+    return Theme(
+        name=name,
+        dark=_flag(value, "dark", path, lines, True),
+        ansi=_flag(value, "ansi", path, lines, False),
+        variables=variables,
+        **given,
+    )
+
+
+def variable_defaults(theme: Theme) -> dict[str, str]:
+    """Our own variables for a theme that does not know them."""
+    made = theme.to_color_system().generate()
+    return {name: made[stand_in] for name, stand_in in VARIABLES.items()}
+
+
+def _mapping(value: dict[str, Any], name: str, path: Path, lines: dict[str, int]) -> dict[str, str]:
+    found = value.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        line = lines.get(name, 1)
+        raise ConfigError(f"{path.name} line {line}: {name}: names with a colour in quotes")
+    return {str(key): str(one) for key, one in found.items()}
+
+
+def _flag(
+    value: dict[str, Any], name: str, path: Path, lines: dict[str, int], default: bool
+) -> bool:
+    found = value.get(name, default)
+    if not isinstance(found, bool):
+        raise ConfigError(f"{path.name} line {lines.get(name, 1)}: {name}: true or false")
+    return found
