@@ -110,6 +110,7 @@ def judge(target: Target, said: Said, seen: Seen, *, seen_before: bool) -> JobOu
     alive = [row for row in rows if not row.state.ended]
     if not alive:
         return _ended(target, name, rows, word)
+    word = _word(alive)
     if said.denied is not None:
         return JobOutcome(target, Result.DENIED, f"job {name}: {said.denied}", word)
     if said.refused is not None:
