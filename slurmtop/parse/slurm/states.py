@@ -177,7 +177,7 @@ def _node_words(text: str) -> list[str]:
         while len(part) > 1 and part[-1] in _SUFFIXES:
             suffixes.append(_SUFFIXES[part[-1]])
             part = part[:-1]
-        if part == "REBOOT" and "REBOOT_ISSUED" in suffixes:
+        if part in ("REBOOT", "BOOT") and "REBOOT_ISSUED" in suffixes:
             part = "REBOOT_ISSUED"
         words.extend([part, *suffixes] if part else suffixes)
     return words
