@@ -69,8 +69,8 @@ _QUOTED_REST = re.compile(rb"(\r?\n)[^\s\"']{1,400}(?=[\"'])")
 
 _PASSWORD = rb"pass(?:words?|wd|phrase)|secrets?|(?<=[A-Za-z0-9][_-])pwd"
 _SURE = (
-    rb"secret[_-]?(?:access[_-]?)?key|secret[_-]?(?:value|id)|api[ _-]?key|access[_-]?key(?:[_-]?id)?"
-    rb"|(?:private|auth|account|shared|encryption|signing|master|service|deploy|admin|license|storage)"
+    rb"secret[_-]?(?:access[_-]?)?key|secret[_-]?(?:value|id)|api[ _-]?key|access[_-]?key"
+    rb"(?:[_-]?id)?|(?:private|auth|account|shared|encryption|signing|master|service|deploy|admin|license|storage)"
     rb"[_-]?key|(?-i:(?<=[a-z])Pass)|connection[_-]?string|x-amz-(?:signature|credential)"
     rb"|(?:db|smtp|mail|ftp|user|proxy|root|admin|git|redis|mysql|pg)[_-]?pass"
 )
@@ -119,8 +119,8 @@ _SHAPES = tuple(
         rb"(?i)(?P<name>[?&](?:sig|key|code|auth)=)(?P<value>[^\s&\"'<>\\]{16,2000})",
         rb"(?P<name>hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)"
         rb"(?P<value>[\w/-]{8,400})",
-        rb"(?P<name>\b(?i:wandb[: ]+(?:login|key)|api[ _-]?key|relogin)\b[^\r\n]{0,40}?(?<![0-9a-f]))"
-        rb"(?P<value>[0-9a-f]{40}(?![0-9a-f])|[0-9a-f]{8,39}(?=\r?\n|\Z))",
+        rb"(?P<name>\b(?i:wandb[: ]+(?:login|key)|api[ _-]?key|relogin)\b[^\r\n]{0,40}?"
+        rb"(?<![0-9a-f]))(?P<value>[0-9a-f]{40}(?![0-9a-f])|[0-9a-f]{8,39}(?=\r?\n|\Z))",
         rb"(?m)(?P<name>(?:\blogin[ \t]{1,20}\S{1,200}[ \t]{1,20}|^[ \t]{0,40})password[ \t]{1,20})"
         rb"(?P<value>(?![=:])\S{1,2000})",
         rb"(?i)(?P<name><[\w.:-]{0,60}(?:password|passwd|secret|token|key)>)"

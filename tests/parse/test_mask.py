@@ -145,7 +145,7 @@ def test_private_keys_keep_their_lines() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "[rank0]: step 123/1000 tokens: 12345 tokens/s=812.5 time_per_token: 0.123 ms_per_token=12ms",
+        "[rank0]: step 123/1000 tokens: 12345 tokens/s=812.5 time_per_token: 0.123 per_token=12ms",
         "n1:7:9 [0] NCCL INFO comm 0x7f2a rank 0 nranks 2 color 0 key 1 commId 0x2b1c3d4e5f6a",
         "GPU-5d2c1f3e-aaaa-bbbb-cccc-0123456789ab, MIG-5d2c1f3e-aaaa-bbbb-cccc-0123456789ab",
         f"HEAD is now at {HEX}",

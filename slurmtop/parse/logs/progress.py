@@ -55,9 +55,9 @@ _OTHER_WORK = re.compile(
 )
 #: In front of a counter: these make it a setting or the counter of something else.
 _NOT_A_COUNTER = re.compile(
-    r"(?i)(?:\b(?:total|max|maximum|min|num|number of|warm-?up|accumulation|every|per|eval\w*|valid\w*"
-    r"|val|test\w*|sav\w+|log\w*|infer\w*|sampl\w+|denois\w+|decay|predict\w*|sanity|each|last|first|next"
-    r"|this|that|extra|setup|build|micro|mini)[ _-]?|--[\w-]*)$"
+    r"(?i)(?:\b(?:total|max|maximum|min|num|number of|warm-?up|accumulation|every|per|eval\w*"
+    r"|val\w*|test\w*|sav\w+|log\w*|infer\w*|sampl\w+|denois\w+|decay|predict\w*|sanity|each|last|first"
+    r"|next|this|that|extra|setup|build|micro|mini)[ _-]?|--[\w-]*)$"
 )
 _PLURAL_SETTING = re.compile(
     r"(?i)(?:train|training|optimi[sz]ation|optimi[sz]er|opt|update)[ _]?$"
