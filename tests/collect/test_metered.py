@@ -10,12 +10,21 @@ from tests.fakes import FakeClock, FakeRunner
 @pytest.mark.parametrize(
     ("line", "calls"),
     [
-        ("squeue -h --me", 2),
+        ("squeue -h --local --me", 2),
+        ("squeue -h --me", 3),
+        ("squeue -h -u anna", 3),
+        ("squeue -h -j 7", 3),
+        ("squeue -h -a", 2),
         ("/opt/slurm/bin/squeue -h", 2),
         ("squeue --version", 0),
         ("sinfo -N", 2),
-        ("scontrol show job 7", 1),
-        ("scontrol show config", 1),
+        ("scontrol --local show job 7", 1),
+        ("scontrol show job 7", 2),
+        ("scontrol show config", 2),
+        ("scontrol show node", 2),
+        ("scontrol show partition", 1),
+        ("scontrol ping", 1),
+        ("scontrol hold 7", 1),
         ("scontrol show hostnames gpu[1-3]", 0),
         ("scontrol write batch_script 7 -", 1),
         ("scancel 7", 1),
@@ -36,7 +45,7 @@ async def test_the_minute_slides_and_the_total_stays() -> None:
     metered = MeteredRunner(inner, clock)
     await metered.run(Command(("squeue",)))
     await clock.advance(30)
-    await metered.run(Command(("scontrol", "show", "job", "1")))
+    await metered.run(Command(("scontrol", "--local", "show", "job", "1")))
     await metered.run(Command(("sacct", "-j", "1")))
     assert metered.calls_last_minute() == 3
     await clock.advance(30)

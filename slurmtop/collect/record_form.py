@@ -1,0 +1,111 @@
+"""The form of a recording: JSON lines that a person can read, with secrets masked.
+
+``commands.jsonl``, one line a command (``same`` stands for the stdout of the line before it with
+the same command)::
+
+    {"t": "2031-05-05T12:00:00+00:00", "argv": ["squeue", "-h"], "host": null, "stdin": "",
+     "rc": 0, "took_s": 0.3, "stdout": "4711...", "stderr": "", "truncated": false}
+    {"t": "...", "argv": ["squeue", "-h"], "host": null, "stdin": "", "rc": 0, "took_s": 0.2,
+     "same": true, "stderr": "", "truncated": false}
+
+``files.jsonl``, one line a look at a file::
+
+    {"t": "...", "op": "read", "path": "/w/slurm-7.out", "host": null, "offset": 0, "length": 4,
+     "data": "hell"}
+
+Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the record mark.
+"""
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from slurmtop.model.ports import Command
+from slurmtop.parse.mask import MARK, mask
+
+SCHEMA = "slurmtop.recording/1"
+COMMANDS, FILES, SESSION = "commands.jsonl", "files.jsonl", "session.json"
+#: Where a mask would be longer than the secret in a file, whose offsets must stay.
+_SHORT_MARK = b"***"
+#: Separators of ours, around which a masked value must end. A NUL stands in no Slurm text.
+_OURS = ((b"\x1f", b"\n\x00\x1f\x00\n"), (b"\x1e", b"\n\x00\x1e\x00\n"))
+
+Key = tuple[str, ...]
+
+
+def mask_output(data: bytes) -> bytes:
+    """``data`` with secrets masked; our separators still stand where they stood."""
+    for ours, shielded in _OURS:
+        data = data.replace(ours, shielded)
+    data = mask(data)
+    for ours, shielded in _OURS:
+        data = data.replace(shielded, ours)
+    return data
+
+
+def mask_block(data: bytes, offset: int, length: int) -> bytes:
+    """``data[offset:offset + length]`` of a file, masked, of the same length.
+
+    The bytes around it are there so that a secret is known even where the block cuts it.
+    """
+    lines, masked = data.split(b"\n"), mask(data).split(b"\n")
+    if len(lines) != len(masked):
+        masked = [mask(line) for line in lines]
+    kept = b"\n".join(
+        line if line == other else _fitted(other, len(line))
+        for line, other in zip(lines, masked, strict=True)
+    )
+    return kept[offset : offset + length]
+
+
+def _fitted(line: bytes, size: int) -> bytes:
+    if len(line) > size:
+        line = line.replace(MARK, _SHORT_MARK)
+    return line[:size].ljust(size)
+
+
+def mask_text(text: str) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    masked = mask(data)
+    return text if masked == data else masked.decode("utf-8", "replace")
+
+
+def mask_argv(argv: Sequence[str]) -> tuple[str, ...]:
+    """Each word masked, seen together with the one before it: ``--token X`` is two words."""
+    out: list[str] = []
+    before = ""
+    for word in argv:
+        together = mask_text(f"{before} {word}")
+        front = f"{before} "
+        out.append(together.removeprefix(front) if together.startswith(front) else mask_text(word))
+        before = word
+    return tuple(out)
+
+
+def command_key(command: Command, *, stream: bool) -> Key:
+    """What makes two commands the same one, as far as their masked form tells."""
+    stdin = json.dumps(bytes_form(mask_output(command.stdin)))
+    return ("stream" if stream else "run", command.host or "", stdin, *mask_argv(command.argv))
+
+
+def file_key(op: str, path: str, host: str | None, offset: int = 0, length: int = 0) -> Key:
+    return (op, mask_text(path), host or "", str(offset), str(length))
+
+
+def bytes_form(data: bytes) -> Any:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(data).decode("ascii")}
+
+
+def bytes_of(form: Any) -> bytes:
+    """Raises ValueError, KeyError or TypeError for what :func:`bytes_form` never made."""
+    if isinstance(form, str):
+        return form.encode("utf-8")
+    return base64.b64decode(form["b64"], validate=True)
+
+
+def json_line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"

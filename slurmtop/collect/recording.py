@@ -1,0 +1,318 @@
+"""A runner that also writes down what it saw: for a bug report, a demo or a test.
+
+What is written is masked first (:mod:`slurmtop.parse.mask`) and readable by its owner alone.
+"""
+
+import asyncio
+import hashlib
+import queue
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
+from slurmtop.collect.record_form import (
+    COMMANDS,
+    FILES,
+    SCHEMA,
+    SESSION,
+    Key,
+    bytes_form,
+    command_key,
+    json_line,
+    mask_argv,
+    mask_block,
+    mask_output,
+    mask_text,
+)
+from slurmtop.model.ports import (
+    Clock,
+    Command,
+    Completed,
+    FileStat,
+    FileTimeout,
+    Runner,
+    RunnerError,
+)
+
+#: Read beside every block of a file, so that a secret on its edge is still seen whole.
+_CONTEXT_BYTES = 1024
+#: A recording that somebody forgot must not fill a home folder that jobs write to.
+_MOST_BYTES = 1024 * 1024 * 1024
+_MOST_WAITING = 256
+_STREAM_KEPT_BYTES = 4 * 1024 * 1024
+_CLOSE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CommandSeen:
+    command: Command
+    stream: bool
+    started_at: datetime
+    done: Completed | None = None
+    error: RunnerError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileSeen:
+    at: datetime
+    op: str
+    path: str
+    host: str | None
+    offset: int = 0
+    length: int = 0
+    around: tuple[bytes, int] = (b"", 0)
+    """The block with its surroundings, and where in it the block starts."""
+    stat: FileStat | None = None
+    names: tuple[str, ...] = ()
+    error: OSError | RunnerError | None = None
+
+
+class RecordingExists(Exception):
+    """There is a recording in that folder; ``str()`` is a sentence."""
+
+
+class RecordingRunner:
+    """Any runner, written down into ``folder``, which must not hold a recording yet.
+
+    Masking and writing happen on a thread of their own: neither a large answer nor a slow disk
+    costs the screen a moment. ``trouble`` says why writing stopped (a full disk, the size
+    limit); ``lost`` counts what came faster than it could be written. Close it, or the last
+    lines may be missing.
+    """
+
+    def __init__(self, inner: Runner, folder: PrivateFolder, *, clock: Clock, mark: bytes) -> None:
+        if folder.read(SESSION) is not None:
+            raise RecordingExists(f"{folder.path} holds a recording already: name a new folder.")
+        session = {
+            "schema": SCHEMA,
+            "started_at": clock.now().isoformat(),
+            "mark": mark.decode("ascii"),
+        }
+        folder.write(SESSION, json_line(session))
+        self.mark = mark
+        self.lost = 0
+        self._inner = inner
+        self._clock = clock
+        self._writer = _Writer(folder)
+
+    @property
+    def trouble(self) -> str | None:
+        return self._writer.trouble
+
+    async def aclose(self) -> None:
+        """Write what is waiting; gives up after two seconds on a disk that does not answer."""
+        await asyncio.to_thread(self._writer.close, _CLOSE_S)
+
+    async def run(self, command: Command) -> Completed:
+        started_at = self._clock.now()
+        try:
+            done = await self._inner.run(command)
+        except RunnerError as error:
+            self._keep(
+                _CommandSeen(command=command, stream=False, started_at=started_at, error=error)
+            )
+            raise
+        self._keep(_CommandSeen(command=command, stream=False, started_at=started_at, done=done))
+        return done
+
+    async def stream(self, command: Command) -> AsyncIterator[bytes]:
+        started_at = self._clock.now()
+        started = self._clock.monotonic()
+        kept = bytearray()
+        total = 0
+        error: RunnerError | None = None
+        try:
+            async for chunk in self._inner.stream(command):
+                kept += chunk[: _STREAM_KEPT_BYTES - len(kept)]
+                total += len(chunk)
+                yield chunk
+        except RunnerError as caught:
+            error = caught
+            raise
+        finally:
+            done = Completed(
+                rc=0,
+                stdout=bytes(kept),
+                stderr=b"",
+                started_at=started_at,
+                took_s=self._clock.monotonic() - started,
+                truncated=total > len(kept),
+            )
+            self._keep(
+                _CommandSeen(
+                    command=command,
+                    stream=True,
+                    started_at=started_at,
+                    done=done if error is None else None,
+                    error=error,
+                )
+            )
+
+    async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        begin = max(0, offset - _CONTEXT_BYTES)
+        front = offset - begin
+        at = self._clock.now()
+        try:
+            around = await self._inner.read(path, begin, front + length + _CONTEXT_BYTES, host)
+        except (OSError, RunnerError) as error:
+            self._keep(
+                _FileSeen(
+                    at=at,
+                    op="read",
+                    path=path,
+                    host=host,
+                    offset=offset,
+                    length=length,
+                    error=error,
+                )
+            )
+            raise
+        self._keep(
+            _FileSeen(
+                at=at,
+                op="read",
+                path=path,
+                host=host,
+                offset=offset,
+                length=length,
+                around=(around, front),
+            )
+        )
+        return around[front : front + length]
+
+    async def stat(self, path: str, host: str | None = None) -> FileStat:
+        at = self._clock.now()
+        try:
+            stat = await self._inner.stat(path, host)
+        except (OSError, RunnerError) as error:
+            self._keep(_FileSeen(at=at, op="stat", path=path, host=host, error=error))
+            raise
+        self._keep(_FileSeen(at=at, op="stat", path=path, host=host, stat=stat))
+        return stat
+
+    async def list(self, path: str, host: str | None = None) -> tuple[str, ...]:
+        at = self._clock.now()
+        try:
+            names = await self._inner.list(path, host)
+        except (OSError, RunnerError) as error:
+            self._keep(_FileSeen(at=at, op="list", path=path, host=host, error=error))
+            raise
+        self._keep(_FileSeen(at=at, op="list", path=path, host=host, names=names))
+        return names
+
+    def _keep(self, seen: "_CommandSeen | _FileSeen") -> None:
+        if not self._writer.put(seen):
+            self.lost += 1
+
+
+class _Writer:
+    """The thread that masks and appends. It is a daemon: a stuck disk never holds up leaving."""
+
+    def __init__(self, folder: PrivateFolder) -> None:
+        self.trouble: str | None = None
+        self._folder = folder
+        self._left = _MOST_BYTES
+        self._last: dict[Key, bytes] = {}
+        self._waiting: queue.Queue[_CommandSeen | _FileSeen | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._work, name="recording", daemon=True)
+        self._thread.start()
+
+    def put(self, seen: "_CommandSeen | _FileSeen") -> bool:
+        try:
+            self._waiting.put_nowait(seen)
+        except queue.Full:
+            return False
+        return True
+
+    def close(self, within_s: float) -> None:
+        try:
+            self._waiting.put(None, timeout=within_s)
+        except queue.Full:
+            return
+        self._thread.join(within_s)
+
+    def _work(self) -> None:
+        while (seen := self._waiting.get()) is not None:
+            if self.trouble is not None:
+                continue
+            try:
+                self._write(seen)
+            except (OSError, UnsafeFolder) as error:
+                self.trouble = f"The recording stopped: {error}"
+
+    def _write(self, seen: "_CommandSeen | _FileSeen") -> None:
+        if isinstance(seen, _CommandSeen):
+            name, line = COMMANDS, json_line(self._command_entry(seen))
+        else:
+            name, line = FILES, json_line(_file_entry(seen))
+        if len(line) > self._left:
+            self.trouble = f"The recording stopped at its size limit of {_MOST_BYTES >> 20} MiB."
+            return
+        self._left -= len(line)
+        self._folder.append(name, line)
+
+    def _command_entry(self, seen: _CommandSeen) -> dict[str, Any]:
+        command = seen.command
+        entry: dict[str, Any] = {
+            "t": seen.started_at.isoformat(),
+            "argv": mask_argv(command.argv),
+            "host": command.host,
+            "stdin": bytes_form(mask_output(command.stdin)),
+        }
+        if seen.stream:
+            entry["stream"] = True
+        if seen.error is not None:
+            entry["error"] = mask_text(str(seen.error))
+            entry["missing"] = isinstance(seen.error.__cause__, FileNotFoundError)
+        if seen.done is not None:
+            done = seen.done
+            entry |= {"t": done.started_at.isoformat(), "rc": done.rc, "took_s": done.took_s}
+            key = command_key(command, stream=seen.stream)
+            digest = hashlib.sha256(done.stdout).digest()
+            if self._last.get(key) == digest:
+                entry["same"] = True
+            else:
+                entry["stdout"] = bytes_form(mask_output(done.stdout))
+                self._last[key] = digest
+            entry["stderr"] = bytes_form(mask_output(done.stderr))
+            entry["truncated"] = done.truncated
+        return entry
+
+
+def _file_entry(seen: _FileSeen) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "t": seen.at.isoformat(),
+        "op": seen.op,
+        "path": mask_text(seen.path),
+        "host": seen.host,
+    }
+    if seen.op == "read":
+        entry |= {"offset": seen.offset, "length": seen.length}
+    if seen.error is not None:
+        entry["error"] = _error_form(seen.error)
+    elif seen.stat is not None:
+        stat = seen.stat
+        entry["stat"] = {
+            "size": stat.size,
+            "mtime": stat.mtime.isoformat(),
+            "device": stat.device,
+            "inode": stat.inode,
+            "is_dir": stat.is_dir,
+            "is_regular": stat.is_regular,
+        }
+    elif seen.op == "list":
+        entry["names"] = [mask_text(name) for name in seen.names]
+    else:
+        around, front = seen.around
+        entry["data"] = bytes_form(mask_block(around, front, seen.length))
+    return entry
+
+
+def _error_form(error: OSError | RunnerError) -> dict[str, Any]:
+    if isinstance(error, RunnerError):
+        kind = "timeout" if isinstance(error, FileTimeout) else "runner"
+        return {"kind": kind, "text": mask_text(str(error))}
+    return {"kind": "os", "errno": error.errno or 0, "text": error.strerror or str(error)}

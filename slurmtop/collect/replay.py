@@ -1,0 +1,198 @@
+"""A runner that answers from a recording: a bug report can be looked at anywhere."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from slurmtop.collect.record_form import (
+    COMMANDS,
+    FILES,
+    SCHEMA,
+    SESSION,
+    Key,
+    bytes_of,
+    command_key,
+    file_key,
+)
+from slurmtop.model.ports import (
+    Command,
+    Completed,
+    FileStat,
+    FileTimeout,
+    ReplayMiss,
+    RunnerError,
+)
+
+_BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+class ReplayRunner:
+    """Answers each command and each look at a file as recorded, in order; the last one repeats.
+
+    What was never recorded raises :class:`ReplayMiss`. A line that cannot be read is skipped and
+    counted: ``torn`` where it is the last of its file (the recording was cut off), else ``bad``.
+    ``mark`` is the record mark that the recorded queue was asked with. Raises ValueError where
+    ``folder`` holds no recording, ``OSError`` where it cannot be read.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Path(folder)
+        self.torn = 0
+        self.bad = 0
+        self.mark, self.started_at = self._session()
+        self._answers: dict[Key, list[Any]] = {}
+        self._next: dict[Key, int] = {}
+        self._stdouts: dict[Key, bytes] = {}
+        for entry in self._lines(COMMANDS):
+            self._take(entry, self._command)
+        for entry in self._lines(FILES):
+            self._take(entry, self._file)
+
+    async def run(self, command: Command) -> Completed:
+        done = self._answer(command_key(command, stream=False), _spoken(command))
+        if isinstance(done, Completed):
+            return done
+        raise _fresh(done)
+
+    async def stream(self, command: Command) -> AsyncIterator[bytes]:
+        done = self._answer(command_key(command, stream=True), _spoken(command))
+        if not isinstance(done, Completed):
+            raise _fresh(done)
+        if done.stdout:
+            yield done.stdout
+
+    async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        key = file_key("read", path, host, offset, length)
+        data = self._answer(key, f"bytes {offset} to {offset + length} of {path}")
+        if isinstance(data, bytes):
+            return data
+        raise _fresh(data)
+
+    async def stat(self, path: str, host: str | None = None) -> FileStat:
+        stat = self._answer(file_key("stat", path, host), f"the state of {path}")
+        if isinstance(stat, FileStat):
+            return stat
+        raise _fresh(stat)
+
+    async def list(self, path: str, host: str | None = None) -> tuple[str, ...]:
+        names = self._answer(file_key("list", path, host), f"the folder {path}")
+        if isinstance(names, tuple):
+            return names
+        raise _fresh(names)
+
+    def _answer(self, key: Key, what: str) -> Any:
+        answers = self._answers.get(key)
+        if answers is None:
+            raise ReplayMiss(f"The recording does not hold {what}.")
+        index = self._next.get(key, 0)
+        self._next[key] = min(index + 1, len(answers) - 1)
+        return answers[index]
+
+    def _session(self) -> tuple[bytes, datetime]:
+        try:
+            session = json.loads((self._folder / SESSION).read_bytes())
+            if session["schema"] != SCHEMA:
+                raise ValueError(f"{self._folder} is a recording of another version.")
+            return session["mark"].encode("ascii"), _time(session["started_at"])
+        except FileNotFoundError:
+            raise ValueError(f"{self._folder} holds no recording: no {SESSION} in it.") from None
+        except (KeyError, TypeError, AttributeError, UnicodeError) as error:
+            raise ValueError(f"{self._folder / SESSION} cannot be read: {error}.") from error
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        try:
+            file = (self._folder / name).open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            for line in file:
+                try:
+                    entry = json.loads(line)
+                    if not isinstance(entry, dict):
+                        raise ValueError("not an object")
+                except (ValueError, RecursionError):
+                    if line.endswith(b"\n"):
+                        self.bad += 1
+                    else:
+                        self.torn += 1
+                    continue
+                yield entry
+
+    def _take(self, entry: dict[str, Any], read: Any) -> None:
+        try:
+            key, answer = read(entry)
+        except _BROKEN:
+            self.bad += 1
+            return
+        self._answers.setdefault(key, []).append(answer)
+
+    def _command(self, entry: dict[str, Any]) -> tuple[Key, Any]:
+        command = Command(
+            tuple(str(word) for word in entry["argv"]),
+            host=entry["host"],
+            stdin=bytes_of(entry["stdin"]),
+        )
+        key = command_key(command, stream=entry.get("stream", False))
+        if "error" in entry:
+            cause = FileNotFoundError() if entry.get("missing") else None
+            return key, (RunnerError, (str(entry["error"]),), cause)
+        if entry.get("same"):
+            stdout = self._stdouts[key]
+        else:
+            stdout = self._stdouts[key] = bytes_of(entry["stdout"])
+        rc = entry["rc"]
+        return key, Completed(
+            rc=None if rc is None else int(rc),
+            stdout=stdout,
+            stderr=bytes_of(entry["stderr"]),
+            started_at=_time(entry["t"]),
+            took_s=float(entry["took_s"]),
+            truncated=bool(entry["truncated"]),
+        )
+
+    def _file(self, entry: dict[str, Any]) -> tuple[Key, Any]:
+        op, path, host = entry["op"], entry["path"], entry["host"]
+        key = file_key(op, path, host, entry.get("offset", 0), entry.get("length", 0))
+        if "error" in entry:
+            return key, _error_of(entry["error"], path)
+        match op:
+            case "read":
+                return key, bytes_of(entry["data"])
+            case "stat":
+                stat = entry["stat"]
+                return key, FileStat(**{**stat, "mtime": _time(stat["mtime"])})
+            case "list":
+                return key, tuple(str(name) for name in entry["names"])
+            case _:
+                raise ValueError(op)
+
+
+def _error_of(form: dict[str, Any], path: str) -> tuple[type[Exception], tuple[Any, ...], None]:
+    match form["kind"]:
+        case "os":
+            return OSError, (int(form["errno"]), str(form["text"]), path), None
+        case "timeout":
+            return FileTimeout, (str(form["text"]),), None
+        case "runner":
+            return RunnerError, (str(form["text"]),), None
+        case kind:
+            raise ValueError(kind)
+
+
+def _fresh(error: tuple[type[Exception], tuple[Any, ...], Exception | None]) -> Exception:
+    """A new exception each time: one that is raised twice keeps the traces of both."""
+    kind, arguments, cause = error
+    made = kind(*arguments)
+    made.__cause__ = cause
+    return made
+
+
+def _time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def _spoken(command: Command) -> str:
+    return " ".join(command.argv)
