@@ -1,0 +1,108 @@
+"""The command: takes the arguments, runs one subcommand, turns trouble into one line.
+
+Nothing here imports textual; only the screen does, and only once it is opened.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from slurmtop.cli.errors import (
+    CANNOT_STATUS,
+    INTERRUPTED_STATUS,
+    PIPE_STATUS,
+    USAGE_STATUS,
+    CannotWork,
+    UsageError,
+)
+from slurmtop.cli.options import Options, parse_arguments
+from slurmtop.model.text import visible
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run slurmtop and return its exit status. Never prints a traceback.
+
+    0 fine; 1 could not do its work, or the job is unknown everywhere; 2 ``why`` found a
+    problem; 64 usage; 130 interrupted. ``SLURMTOP_TRACEBACK=1`` lets a fault of slurmtop
+    itself show where it is.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _harden_output()
+    try:
+        status = _run(parse_arguments(arguments))
+        sys.stdout.flush()
+    except UsageError as error:
+        return _fail(str(error), USAGE_STATUS)
+    except CannotWork as error:
+        return _fail(str(error), CANNOT_STATUS)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 0
+    except KeyboardInterrupt:
+        return INTERRUPTED_STATUS
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_STATUS
+    except Exception as error:
+        if os.environ.get("SLURMTOP_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        return _fail(
+            f"a fault of slurmtop itself ({kind}: {error});"
+            " set SLURMTOP_TRACEBACK=1 to see where, and report it",
+            CANNOT_STATUS,
+        )
+    return status
+
+
+def _run(options: Options) -> int:
+    if options.command == "why":
+        from slurmtop.cli import why
+
+        return why.run(options)
+    if options.command == "jobs":
+        from slurmtop.cli import jobs
+
+        return jobs.run(options)
+    if options.command == "demo":
+        from slurmtop.cli import demo
+
+        return demo.run(options)
+    if has_terminal():
+        from slurmtop.cli import tui
+
+        return tui.run(options)
+    from slurmtop.cli import plain_report
+
+    return plain_report.run(options)
+
+
+def has_terminal() -> bool:
+    """Can a person see a screen and type?"""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _fail(sentence: str, status: int) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        print(f"slurmtop: {visible(sentence)}", file=sys.stderr, flush=True)
+    return status
+
+
+def _harden_output() -> None:
+    """A locale that cannot print a sign costs that sign, never the answer."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Keep the interpreter from complaining about the closed pipe when it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

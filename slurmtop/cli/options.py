@@ -1,0 +1,177 @@
+"""The command line: one table of options, errors as one line, exit status 64 for usage."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from slurmtop import __version__
+from slurmtop.cli.errors import UsageError
+from slurmtop.model.text import visible
+
+_EPILOG = (
+    "Without a command it opens the screen; without a terminal it prints one plain report."
+    " Exit status: 0 fine, 1 slurmtop could not do its work or nobody knows the job,"
+    " 2 why found a problem, 64 wrong usage."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What was asked for. ``command`` is tui, demo, why or jobs.
+
+    None and False mean that the option was not given.
+    """
+
+    command: str = "tui"
+    job: str = ""
+    scenario: str | None = None
+    speed: float = 1.0
+    json: bool = False
+    copy: bool = False
+    query: str = ""
+    read_only: bool = False
+    all_users: bool = False
+    cluster: str | None = None
+    theme: str | None = None
+    config: str | None = None
+    record: str | None = None
+    replay: str | None = None
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{visible(message)}; see {self.prog} --help")
+
+
+def parse_arguments(arguments: Sequence[str]) -> Options:
+    """Take the command line apart. :class:`UsageError` where it cannot be understood;
+    ``SystemExit`` after ``--help`` and ``--version``."""
+    parser = build_parser()
+    _catch_bare_job(arguments)
+    values = vars(parser.parse_args(list(arguments)))
+    values["command"] = values.get("command") or "tui"
+    options = Options(**values)
+    _check(options)
+    return options
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser, for :func:`parse_arguments` and for the tests of the documents."""
+    shared = _Parser(add_help=False)
+    _add_shared(shared)
+    parser = _Parser(
+        prog="slurmtop",
+        description=(
+            "Is this Slurm job making progress; if not, which rank on which node is to blame;"
+            " what now?"
+        ),
+        epilog=_EPILOG,
+        parents=[shared],
+    )
+    parser.add_argument("--version", action="version", version=f"slurmtop {__version__}")
+    _add_screen(parser)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", parser_class=_Parser
+    )
+    _add_demo(commands)
+    why = commands.add_parser(
+        "why",
+        parents=[shared],
+        help="why a job waits, how it does or how it ended, in four lines",
+        description="Four lines: what, who, proof, do this now. Works for a job in any state.",
+    )
+    why.add_argument("job", metavar="JOB", help="4711, 4711_3 or 4711+1")
+    form = why.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the whole verdict as JSON")
+    form.add_argument("--copy", action="store_true", help="a block to paste into a chat")
+    jobs = commands.add_parser(
+        "jobs", parents=[shared], help="the queue as a table or as JSON", description="The queue."
+    )
+    jobs.add_argument("--json", action="store_true", help="as JSON, with the age of the data")
+    jobs.add_argument(
+        "--filter", dest="query", metavar="QUERY", default="", help="as typed after / on the screen"
+    )
+    _add_all_users(jobs)
+    return parser
+
+
+def _add_shared(parser: argparse.ArgumentParser) -> None:
+    quiet: dict[str, Any] = {"default": argparse.SUPPRESS}
+    parser.add_argument("--cluster", metavar="NAME", help="another cluster than this one", **quiet)
+    parser.add_argument("--config", metavar="FILE", help="settings to use", **quiet)
+    parser.add_argument(
+        "--record", metavar="DIR", help="keep every answer, to replay it later", **quiet
+    )
+    parser.add_argument(
+        "--replay", metavar="DIR", help="answer from a recording, ask nobody", **quiet
+    )
+
+
+def _add_all_users(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--all-users",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="everybody's jobs, not only one's own",
+    )
+
+
+def _add_screen(parser: argparse.ArgumentParser) -> None:
+    _add_all_users(parser)
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="take away every key that changes something",
+    )
+    parser.add_argument(
+        "--theme", metavar="NAME", default=argparse.SUPPRESS, help="colours of the screen"
+    )
+
+
+def _add_demo(commands: Any) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="the whole screen on a simulated cluster",
+        description="A simulated cluster: look around and try the keys, nothing is real.",
+    )
+    demo.add_argument("scenario", nargs="?", metavar="SCENARIO", help="what is going on there")
+    demo.add_argument(
+        "--speed", type=_speed, default=1.0, metavar="N", help="N times as fast (default 1)"
+    )
+    _add_screen(demo)
+    demo.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="settings to use")
+
+
+def _speed(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.01 <= value <= 10_000:
+        raise argparse.ArgumentTypeError("a number from 0.01 to 10000 is wanted")
+    return value
+
+
+def _catch_bare_job(arguments: Sequence[str]) -> None:
+    first = arguments[0] if arguments else ""
+    if first[:1].isdigit() and first.isascii():
+        raise UsageError(f"no command {visible(first)!r}; did you mean: slurmtop why {first}")
+
+
+def _check(options: Options) -> None:
+    if options.record is not None and options.replay is not None:
+        raise UsageError("--record and --replay exclude each other; see slurmtop --help")
+    for name, text in (
+        ("--record", options.record),
+        ("--replay", options.replay),
+        ("--config", options.config),
+    ):
+        if text is not None and (not text or "\0" in text):
+            raise UsageError(f"{name} wants a path; see slurmtop --help")
+    if options.theme is not None and not options.theme.strip():
+        raise UsageError("--theme wants a name; see slurmtop --help")

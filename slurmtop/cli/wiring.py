@@ -1,0 +1,286 @@
+"""Where rooms are put together: runner, clock, cluster and person, for every subcommand."""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from slurmtop.cli.early import EarlyChild, EarlyRunner, start_early
+from slurmtop.cli.errors import CannotWork, UsageError
+from slurmtop.cli.options import Options
+from slurmtop.collect.asking import new_record_mark
+from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.env import wanted_clusters
+from slurmtop.collect.local import LocalRunner
+from slurmtop.collect.metered import MeteredRunner
+from slurmtop.collect.poller import SourceFailed
+from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
+from slurmtop.collect.recording import RecordingExists, RecordingRunner
+from slurmtop.collect.replay import ReplayRunner
+from slurmtop.collect.squeue import QueueSource
+from slurmtop.collect.who import Who, current_user
+from slurmtop.config import Config, ConfigError, config_path, load_config
+from slurmtop.control.action_log import ActionLog, AppendOnly
+from slurmtop.control.actions import cluster_allowed
+from slurmtop.control.execute import Executor
+from slurmtop.control.read_back import QueueReadBack
+from slurmtop.model.ports import Clock, Command, Completed, Runner, RunnerError
+from slurmtop.ui.keys import KEYS
+
+NO_SLURM = (
+    "Slurm is not here: there is no squeue in PATH; run it on a login node,"
+    " or look around with: slurmtop demo"
+)
+LOG_NAME = "actions.jsonl"
+
+
+class ReplayClock:
+    """The time at which a recording was made, running on: ages in a replay are those of then."""
+
+    def __init__(self, real: Clock, started_at: datetime) -> None:
+        self._real = real
+        self._shift: timedelta = started_at - real.now()
+
+    def now(self) -> datetime:
+        return self._real.now() + self._shift
+
+    def monotonic(self) -> float:
+        return self._real.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._real.sleep(seconds)
+
+
+@dataclass(slots=True, kw_only=True)
+class Wiring:
+    """Everything a subcommand needs of the world. ``aclose`` ends what still runs.
+
+    ``mark`` is the record mark of the queue; ``live`` is false for a replay and the demo.
+    """
+
+    runner: MeteredRunner
+    clock: Clock
+    who: Who
+    cluster: str
+    mark: bytes
+    live: bool
+    closers: list[Callable[[], object]] = field(default_factory=list)
+    recording: RecordingRunner | None = None
+
+    async def aclose(self) -> None:
+        """End every child, then write the rest of the recording."""
+        for close in reversed(self.closers):
+            result = close()
+            if hasattr(result, "__await__"):
+                await result
+
+    def queue_source(self, *, all_users: bool, user: str | None = None) -> QueueSource:
+        """The queue of the person (default), of one ``user``, or of everybody."""
+        other = user if user != self.who.name else None
+        return QueueSource(
+            self.runner,
+            self.clock,
+            cluster=self.cluster,
+            user=other,
+            all_users=all_users,
+            me=self.who,
+            mark=self.mark,
+        )
+
+
+def load_settings(options: Options, environ: Mapping[str, str]) -> Config:
+    """The settings of site and person, with the options of the command line on top."""
+    path = Path(options.config) if options.config is not None else _own_config(environ)
+    try:
+        config = load_config(
+            path,
+            action_ids=frozenset(key.id for key in KEYS),
+            must_exist=options.config is not None,
+        )
+    except ConfigError as error:
+        raise CannotWork(f"{error}; correct it, or name another file with --config") from error
+    return replace(
+        config,
+        theme=options.theme or config.theme,
+        read_only=options.read_only or config.read_only,
+        all_users=options.all_users or config.all_users,
+    )
+
+
+def _own_config(environ: Mapping[str, str]) -> Path | None:
+    try:
+        return config_path(environ, Path.home())
+    except RuntimeError:
+        # A user without an entry in the password database has no home.
+        return None
+
+
+def cluster_of(options: Options, environ: Mapping[str, str]) -> str:
+    """The one cluster to ask: of ``--cluster``, else of ``SLURM_CLUSTERS``, else the local one."""
+    if options.cluster is not None:
+        if not cluster_allowed(options.cluster):
+            raise UsageError("--cluster wants the name of one cluster; see slurmtop --help")
+        return options.cluster
+    named = wanted_clusters(environ)
+    if len(named) > 1 or named == ("all",):
+        raise UsageError(
+            f"SLURM_CLUSTERS names several clusters ({', '.join(named)}):"
+            " choose one with --cluster NAME"
+        )
+    if named and not cluster_allowed(named[0]):
+        raise UsageError("SLURM_CLUSTERS holds no cluster name: choose one with --cluster NAME")
+    return named[0] if named else ""
+
+
+def open_wiring(
+    options: Options,
+    environ: Mapping[str, str],
+    *,
+    early_queue: bool = False,
+    all_users: bool = False,
+) -> Wiring:
+    """Build runner and clock as asked. Starts nothing but, with ``early_queue``, one squeue.
+
+    :class:`CannotWork` where Slurm is not here, or a folder cannot be used.
+    """
+    cluster = cluster_of(options, environ)
+    who = current_user()
+    clock: Clock = SystemClock()
+    if options.replay is not None:
+        return _replay(options.replay, clock, who, cluster)
+    if shutil.which("squeue", path=environ.get("PATH", os.defpath)) is None:
+        raise CannotWork(NO_SLURM)
+    mark = new_record_mark()
+    local = LocalRunner(clock, environ)
+    closers: list[Callable[[], object]] = [local.aclose]
+    inner: Runner = local
+    if early_queue:
+        child = _early(environ, clock, cluster, who, mark, all_users)
+        if child is not None:
+            early = EarlyRunner(inner, child)
+            inner = early
+            closers.append(early.end)
+    recording = None
+    if options.record is not None:
+        recording = _recording(options.record, inner, clock, mark)
+        inner = recording
+        closers.append(recording.aclose)
+    return Wiring(
+        runner=MeteredRunner(inner, clock),
+        clock=clock,
+        who=who,
+        cluster=cluster,
+        mark=mark,
+        live=True,
+        closers=closers,
+        recording=recording,
+    )
+
+
+def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
+    try:
+        replay = ReplayRunner(folder)
+    except (OSError, ValueError) as error:
+        raise CannotWork(f"cannot replay {folder}: {_why(error)}") from error
+    shifted = ReplayClock(clock, replay.started_at)
+    return Wiring(
+        runner=MeteredRunner(replay, shifted),
+        clock=shifted,
+        who=who,
+        cluster=cluster,
+        mark=replay.mark,
+        live=False,
+    )
+
+
+def _recording(folder: str, inner: Runner, clock: Clock, mark: bytes) -> RecordingRunner:
+    try:
+        return RecordingRunner(inner, PrivateFolder(folder), clock=clock, mark=mark)
+    except (OSError, UnsafeFolder, RecordingExists) as error:
+        raise CannotWork(f"cannot record into {folder}: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)
+
+
+def _early(
+    environ: Mapping[str, str],
+    clock: Clock,
+    cluster: str,
+    who: Who,
+    mark: bytes,
+    all_users: bool,
+) -> EarlyChild | None:
+    argv = first_question(clock, cluster, who, mark, all_users)
+    return start_early(argv, environ, clock) if argv else None
+
+
+class _Asked:
+    """A runner that only notes what it is asked to run."""
+
+    def __init__(self) -> None:
+        self.argv: tuple[str, ...] = ()
+
+    async def run(self, command: Command) -> Completed:
+        self.argv = command.argv
+        raise RunnerError("only asked what would be run")
+
+
+def first_question(
+    clock: Clock, cluster: str, who: Who, mark: bytes, all_users: bool
+) -> tuple[str, ...]:
+    """The command that the queue's source will run first; it is the one that knows."""
+    asked = _Asked()
+    source = QueueSource(
+        asked,  # type: ignore[arg-type]
+        clock,
+        cluster=cluster,
+        all_users=all_users,
+        me=who,
+        mark=mark,
+    )
+    # Nothing here waits, so the coroutine runs through without an event loop.
+    fetching = source.fetch()
+    try:
+        fetching.send(None)
+    except SourceFailed:
+        return asked.argv
+    fetching.close()
+    return ()
+
+
+class _LogFile:
+    """The log of actions in its private folder, as the control room wants it."""
+
+    def __init__(self, folder: PrivateFolder) -> None:
+        self._folder = folder
+
+    def append_line(self, line: bytes) -> None:
+        self._folder.append(LOG_NAME, line + b"\n")
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """``$XDG_STATE_HOME/slurmtop``, by default ``~/.local/state/slurmtop``."""
+    base = environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "slurmtop"
+
+
+def make_executor(wiring: Wiring, environ: Mapping[str, str], *, read_only: bool) -> Executor:
+    """The executor of confirmed actions. A replay is read-only: there is nobody to ask."""
+
+    def open_log() -> AppendOnly:
+        return _LogFile(PrivateFolder(state_folder(environ)))
+
+    log = ActionLog(open_log, who=wiring.who.name, uid=wiring.who.uid)
+    return Executor(
+        wiring.runner,
+        wiring.clock,
+        log,
+        read_only=read_only,
+        read_back=QueueReadBack(wiring.runner),
+    )
