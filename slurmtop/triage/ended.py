@@ -93,9 +93,12 @@ def _explain_completed(subject: Subject) -> Verdict:
     against = tuple(
         sacct_evidence(subject, row, "a step of it did not end well") for row in bad_steps
     )
-    warning = facts.exit.warning if facts.exit is not None else None
+    meaning = facts.exit
+    warning = meaning.warning if meaning is not None else None
     summary = f"completed{ran_text(subject)}"
-    if warning:
+    if meaning is not None and meaning.ok is None:
+        summary, warning = clause(meaning.sentence), warning or meaning.sentence
+    elif warning:
         summary += f", but {clause(warning)}"
     elif bad_steps:
         summary += f", but step {visible(bad_steps[0].id.text)} failed"
@@ -131,7 +134,8 @@ def _explain_failed(subject: Subject, state: JobState) -> Verdict:
     launch = _launch_failure(subject, state)
     by_uid = _by_uid(subject, state)
     ended_by = _ended_by(subject, kind, state, by_uid)
-    own_error = error if ended_by is EndedBy.SELF and not launch else None
+    from_outside = launch or ended_by in (EndedBy.USER, EndedBy.SLURM)
+    own_error = error if state.base == "FAILED" and not from_outside else None
     cls = _class(subject, kind, state, ended_by, own_error, launch, by_uid)
     culprits = _failed_nodes(logs) if state.base == "NODE_FAIL" else ()
     evidence = _evidence(subject, logs, error, ended_by, culprits, launch)
@@ -152,7 +156,7 @@ def _explain_failed(subject: Subject, state: JobState) -> Verdict:
             subject,
             state,
             logs,
-            own_error or (error if ended_by is None else None),
+            own_error,
             launch,
             culprits,
         ),
@@ -181,12 +185,23 @@ def _launch_failure(subject: Subject, state: JobState) -> bool:
 
 
 def _ended_by(subject: Subject, kind: _Kind, state: JobState, by_uid: int | None) -> EndedBy | None:
-    said = subject.facts.exit.ended_by if subject.facts.exit is not None else None
-    if said in {item.value for item in EndedBy}:
-        return EndedBy(said)
+    meaning = subject.facts.exit
+    said = meaning.ended_by if meaning is not None else None
     if state.base == "CANCELLED":
-        return EndedBy.USER if by_uid else None
+        if said == EndedBy.SLURM:
+            return EndedBy.SLURM
+        # Root may be an administrator or Slurm itself.
+        return EndedBy.USER if by_uid or (said == EndedBy.USER and by_uid is None) else None
+    if meaning is not None and state.base == "FAILED":
+        return EndedBy(said) if said in set(EndedBy) else None
+    if state.base == "FAILED" and _killed(_code(subject)):
+        return None
     return kind.ended_by
+
+
+def _killed(code: ExitCode | None) -> bool:
+    """Ended by a signal, or a child of its shell was: that alone does not say by whom."""
+    return code is not None and (code.signal != 0 or code.code > 128)
 
 
 def _class(
@@ -265,7 +280,8 @@ def _evidence(
         if subject.restarts:
             says += f"; after {subject.restarts} restarts it may be from an earlier attempt"
         item = log_evidence(*error, says)
-        out.insert(0 if ended_by is EndedBy.SELF and not launch else len(out), item)
+        own = ended_by not in (EndedBy.USER, EndedBy.SLURM) and not launch
+        out.insert(0 if own and not culprits else len(out), item)
     out.extend(
         sacct_evidence(subject, row, "a step of it")
         for row in subject.steps
@@ -296,10 +312,12 @@ def _summary(
     if state.base == "CANCELLED":
         return _cancelled_text(subject, by_uid)
     if state.base == "FAILED":
-        why = clause(sentence) or _code_text(_code(subject))
+        code = _code_text(_code(subject))
         if error is not None:
             shown = visible(" ".join(error[1].text.split()))
-            return f"failed{ran_text(subject)}: {shown}" + (f" ({why})" if why else "")
+            return f"failed{ran_text(subject)}: {shown}" + (f" ({code})" if code else "")
+        why = clause(sentence.removeprefix("Slurm could not start it: "))
+        why = why.removeprefix("failed with ").removeprefix("failed, but ") or code
         head = "could not be started" if launch else f"failed{ran_text(subject)}"
         return f"{head}: {why}" if why else head
     text = kind.text.replace("{ran}", ran_text(subject))
@@ -313,9 +331,9 @@ def _summary(
 def _code_text(code: ExitCode | None) -> str:
     if code is None:
         return ""
-    if code.signal:
+    if code.signal in _LAUNCH_CODES:
         return f"Slurm reports {code.code}:{code.signal}"
-    return f"exit code {code.code}"
+    return f"signal {code.signal}" if code.signal else f"exit code {code.code}"
 
 
 def _cancelled_text(subject: Subject, by_uid: int | None) -> str:

@@ -22,7 +22,9 @@ def explain_pending(subject: Subject) -> Verdict:
     job = subject.job
     assert job is not None
     facts = subject.facts
-    reason = facts.reason or _reason(job)
+    reason = facts.reason
+    if reason is None or reason.kind == "ok":
+        reason = _reason(job)
     requeued = subject.restarts > 0 or "REQUEUED" in job.state.flags
     cls = "slurm-requeue" if requeued else None
     evidence = slurm_evidence(

@@ -270,13 +270,23 @@ def scenarios() -> dict[str, JobFacts]:
             logs=(log("stderr", 400, first_error=TRACE), log(progress=STEP)),
         ),
         "failed-no-log": live("FAILED", "1:0"),
+        "failed-with-meaning": live(
+            "FAILED",
+            "127:0",
+            exit=ExitMeaning(False, "Failed with exit code 127: a command was not found.", "self"),
+        ),
+        "completed-with-code": live(
+            "COMPLETED",
+            "3:0",
+            exit=ExitMeaning(None, "Completed, says Slurm, but with exit code 3", "self"),
+        ),
         "failed-launch": live(
             "FAILED",
             "0:53",
             job_changes={"reason": "JobLaunchFailure"},
             exit=ExitMeaning(
                 False,
-                "The output file could not be created: /scratch/anna/run9/logs/4711.out",
+                "Slurm could not start it: the output file could not be created (/w/1.out).",
                 "fault",
             ),
         ),

@@ -127,11 +127,22 @@ def test_an_exception_of_a_job_that_slurm_ended_is_not_its_cause() -> None:
         assert verdict.evidence[0].family == "slurm"
 
 
+def test_a_signal_leaves_open_who_ended_it() -> None:
+    for exit_text in ("0:9", "137:0", "143:0"):
+        verdict = explain_job(
+            live("FAILED", exit_text, logs=(log("stderr", 400, first_error=TRACE),))
+        )
+        assert verdict.ended_by is None
+        assert verdict.cls is None
+        assert "ValueError" in verdict.summary
+
+
 def test_who_ended_it_is_taken_from_the_meaning_of_the_exit() -> None:
     meaning = ExitMeaning(False, "ended by a signal from outside", "user")
     verdict = explain_job(live("FAILED", "0:15", exit=meaning, logs=(log(first_error=TRACE),)))
     assert verdict.ended_by is EndedBy.USER
     assert verdict.cls is None
+    assert "ValueError" not in verdict.summary
 
 
 @pytest.mark.parametrize(
