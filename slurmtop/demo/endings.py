@@ -1,0 +1,87 @@
+"""The last words in a log: what Slurm, the program and its launcher say when a run ends."""
+
+from slurmtop.demo.stories import Teller
+
+_WHY = {
+    "CANCELLED": "",
+    "TIMEOUT": " DUE TO TIME LIMIT",
+    "REQUEUED": " DUE TO JOB REQUEUE",
+    "NODE_FAIL": " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+}
+
+
+def _killed(teller: Teller, why: str) -> list[str]:
+    run, ident = teller.run, teller.job.id
+    at = teller.when(run.end_t or 0).strftime("%Y-%m-%dT%H:%M:%S")
+    node = run.nodes[0]
+    lines = [f"slurmstepd: error: *** JOB {ident} ON {node} CANCELLED AT {at}{why} ***"]
+    if teller.job.spec.steps:
+        lines += [
+            "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+            f"slurmstepd: error: *** STEP {ident}.0 ON {node} CANCELLED AT {at}{why} ***",
+        ]
+    return lines
+
+
+def _raised(rank: int, error: str) -> list[str]:
+    text = (
+        "Traceback (most recent call last):",
+        '  File "/shared/alice/vit/finetune.py", line 214, in <module>',
+        "    main()",
+        '  File "/shared/alice/vit/finetune.py", line 187, in main',
+        "    loss = step(model, next(batches))",
+        '  File "/shared/alice/vit/data.py", line 58, in __next__',
+        "    image = decode(self.index[key])",
+        error,
+    )
+    return [f"[rank{rank}]: {line}" for line in text]
+
+
+def _failed(teller: Teller) -> list[str]:
+    run, ident = teller.run, teller.job.id
+    node = run.nodes[0]
+    at = teller.when(run.end_t or 0).strftime("%Y-%m-%dT%H:%M:%S")
+    if run.exit[0] > 128:
+        return [f"srun: error: {node}: task 0: Terminated", f"srun: Terminating StepId={ident}.0"]
+    if teller.job.spec.story != "traceback":
+        return [
+            "Traceback (most recent call last):",
+            f'  File "{teller.job.spec.workdir}/train.py", line 96, in <module>',
+            '    raise ValueError("the loss is not a number")',
+            "ValueError: the loss is not a number",
+            f"srun: error: {node}: task 0: Exited with exit code {run.exit[0]}",
+        ]
+    return [
+        *_raised(1, "KeyError: 'n02085620/n02085620_7292.JPEG'"),
+        f"srun: error: {node}: task 1: Exited with exit code {run.exit[0]}",
+        f"srun: Terminating StepId={ident}.0",
+        f"slurmstepd: error: *** STEP {ident}.0 ON {node} CANCELLED AT {at} ***",
+        f"srun: error: {node}: task 0: Terminated",
+    ]
+
+
+def _out_of_memory(teller: Teller) -> list[str]:
+    node, ident = teller.run.nodes[0], teller.job.id
+    return [
+        f"slurmstepd: error: Detected 1 oom_kill event in StepId={ident}.0."
+        " Some of the step tasks have been OOM Killed.",
+        f"srun: error: {node}: task 0: Out Of Memory",
+        f"slurmstepd: error: Detected 1 oom_kill event in StepId={ident}.batch."
+        " Some of the step tasks have been OOM Killed.",
+    ]
+
+
+def last_words(teller: Teller) -> tuple[str, str]:
+    """(what goes to stdout, what goes to stderr) when the run has ended."""
+    state = teller.run.state
+    fresh_line = "\n" if teller.job.spec.story == "bar" else ""
+    if state in _WHY:
+        err = _killed(teller, _WHY[state])
+    elif state == "FAILED":
+        err = _failed(teller)
+    elif state == "OUT_OF_MEMORY":
+        err = _out_of_memory(teller)
+    else:
+        done = "done" if teller.job.spec.story == "quiet" else "training finished"
+        return f"{fresh_line}{teller.stamp(teller.run.end_t or 0)} INFO {done}\n", ""
+    return fresh_line, "".join(f"{line}\n" for line in err)
