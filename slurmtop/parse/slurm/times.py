@@ -25,7 +25,7 @@ def parse_time(text: str) -> datetime | None:
     ``N/A``, ``Unknown`` and ``None`` mean no time. Relative dates (``Tomorr 09:00``) and
     bare numbers, which SLURM_TIME_FORMAT may cause, are unknown rather than guessed at.
     """
-    if len(text) != 19 or text[10] != "T" or text[4] != "-" or text[13] != ":" or text[16] != ":":
+    if len(text) != 19 or text[10] != "T" or text[7] != "-" or text[13] != ":":
         return None
     try:
         return datetime.fromisoformat(text + "+00:00")

@@ -15,7 +15,17 @@ def test_a_time_is_aware_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["N/A", "NONE", "None", "Unknown", "", "2031-02-30T08:00:00", "2031-05-02T08:00+01"]
+    "text",
+    [
+        "N/A",
+        "NONE",
+        "None",
+        "Unknown",
+        "",
+        "2031-02-30T08:00:00",
+        "2031-05-02T08:00+01",
+        "2031-W18-5T08:00:00",
+    ],
 )
 def test_words_and_wrong_dates_are_no_time(text: str) -> None:
     assert parse_time(text) is None
