@@ -22,6 +22,19 @@ ENDED_STATES = frozenset(
 )
 
 
+#: Flags of a job that goes back to the queue, whatever its last run's base state says.
+REQUEUE_FLAGS = frozenset(
+    {
+        "REQUEUED",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "SPECIAL_EXIT",
+        "RESV_DEL_HOLD",
+        "EXPEDITING",
+    }
+)
+
+
 class Phase(StrEnum):
     """The few buckets a person thinks in; every job is in exactly one of them."""
 
@@ -58,14 +71,13 @@ class JobState:
             return Phase.ELSEWHERE
         if "COMPLETING" in self.flags or "STAGE_OUT" in self.flags or "SIGNALING" in self.flags:
             return Phase.ENDING if self.base != "RUNNING" else Phase.RUNNING
-        if self.base == "PENDING" or any(
-            flag in self.flags
-            for flag in ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
-        ):
+        if self.base == "PENDING" or any(flag in self.flags for flag in REQUEUE_FLAGS):
             return Phase.PENDING
+        if "STOPPED" in self.flags:
+            return Phase.SUSPENDED
         if self.base == "RUNNING" or "CONFIGURING" in self.flags or "RESIZING" in self.flags:
             return Phase.RUNNING
-        if self.base == "SUSPENDED" or "STOPPED" in self.flags:
+        if self.base == "SUSPENDED":
             return Phase.SUSPENDED
         if self.base == "COMPLETED":
             return Phase.COMPLETED

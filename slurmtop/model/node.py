@@ -54,7 +54,8 @@ class Node:
     state: NodeState = NodeState("?", None)
     partitions: tuple[str, ...] = ()
     default_partition: str | None = None
-    gres: tuple[GresPool, ...] = ()
+    gres: tuple[GresPool, ...] | None = None
+    """None where nobody asked for it; an empty tuple where the node has none."""
     cpus_alloc: int | None = None
     cpus_idle: int | None = None
     cpus_other: int | None = None
@@ -69,9 +70,9 @@ class Node:
 
     def gpus(self) -> tuple[int | None, int | None]:
         """(total, used) whole GPUs; None where Slurm did not say."""
+        if self.gres is None:
+            return None, None
         pools = [pool for pool in self.gres if pool.kind == "gpu"]
-        if not pools:
-            return (0, 0) if self.gres is not None else (None, None)
         totals = [pool.total for pool in pools]
         used = [pool.used for pool in pools]
         return (

@@ -110,7 +110,7 @@ def _node(found: dict[str, str], name: str, cluster: str) -> Node:
         state=parse_node_state(get("state") or get("state_compact") or "?"),
         partitions=() if partition is None else (partition,),
         default_partition=partition if starred.endswith("*") else None,
-        gres=parse_gres(get("gres", ""), get("gres_used", "")),
+        gres=parse_gres(found["gres"], get("gres_used", "")) if "gres" in found else None,
         cpus_alloc=alloc,
         cpus_idle=idle,
         cpus_other=other,

@@ -57,6 +57,7 @@ def test_real_marked_nodes() -> None:
     third = parsed.rows[2]
     assert (third.state.base, third.state.usable) == ("MIXED", Usable.YES)
     assert third.gpus() == (8, 3)
+    assert third.gres is not None
     assert third.gres[0].index == (0, 1, 2)
     assert (third.cpus_alloc, third.cpus_idle, third.mem_free_mib) == (4, 124, 23_281)
     assert third.cpu_load == pytest.approx(1.27)
@@ -169,3 +170,8 @@ def test_any_bytes_never_raise(data: bytes, fields: list[str], mark: bytes) -> N
     parsed = parse_sinfo(data, fields=fields, separator=b"|", record_mark=mark)
     assert len({node.name for node in parsed.rows}) == len(parsed.rows)
     assert (parsed.bad > 0) is (parsed.first_bad is not None)
+
+
+def test_gpus_are_unknown_where_gres_was_not_asked_for() -> None:
+    parsed = parse_sinfo(b"n1|idle\n", fields=("name", "state"), separator=b"|", record_mark=b"\n")
+    assert parsed.rows[0].gpus() == (None, None)
