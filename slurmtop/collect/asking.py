@@ -12,6 +12,7 @@ import string
 from collections.abc import Sequence
 
 from slurmtop.collect.poller import SourceFailed, local_failure
+from slurmtop.model.ids import JobId
 from slurmtop.model.ports import Command, Completed, Runner, RunnerError
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.parse.slurm.failures import explain_failure
@@ -36,6 +37,15 @@ def long_format(names: Sequence[str], mark: bytes, separator: bytes = SEPARATOR)
     """``-O`` for squeue and sinfo: behind each field the separator, behind the last the mark."""
     between, end = separator.decode("ascii"), mark.decode("ascii")
     return "".join(f"{name}:{between}," for name in names[:-1]) + f"{names[-1]}:{end}"
+
+
+def slurm_id(id: JobId) -> str:
+    """How to name the job to any Slurm command.
+
+    Of an array's waiting rest the array: ``squeue -j '4711_[1-3]'`` answers for task 0, and
+    sacct and scontrol refuse it.
+    """
+    return id.base if id.tasks is not None else id.stable
 
 
 def on_cluster(cluster: str) -> tuple[str, ...]:

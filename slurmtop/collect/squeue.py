@@ -201,7 +201,8 @@ async def fetch_expected_start(
     """
     mark = mark or new_record_mark()
     options = ("-h", "-a", *on_cluster(cluster), "--local", "--start", "-j", job_id)
-    argv = ("squeue", *options, "-O", long_format(("JobArrayID", "StartTime"), mark))
+    # With --start, squeue 22.05 ignores -O and prints a table of its own.
+    argv = ("squeue", *options, "-o", f"%i{SEPARATOR.decode()}%S{mark.decode('ascii')}")
     data = check(argv, await run_slurm(runner, argv))
     jobs = parse_squeue(data, fields=("id", "start"), record_mark=mark, cluster=cluster)
     return min((job.start for job in jobs.rows if job.start is not None), default=None)

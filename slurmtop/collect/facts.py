@@ -1,0 +1,371 @@
+"""Everything that can be learnt about one job within a few seconds.
+
+Each source may be silent: then it stands in ``missing`` with the command that would tell, and
+the others speak all the same.
+"""
+
+import asyncio
+import shlex
+from collections.abc import Coroutine, Sequence
+from datetime import datetime
+from posixpath import dirname
+from typing import Any, TypeVar
+
+from slurmtop.collect.asking import slurm_id
+from slurmtop.collect.clock import within
+from slurmtop.collect.log_facts import Span, log_paths, read_log_facts, recorded_log
+from slurmtop.collect.poller import SourceFailed
+from slurmtop.collect.sacct import Accounting
+from slurmtop.collect.scontrol import show_job
+from slurmtop.collect.squeue import QueueSource, fetch_expected_start
+from slurmtop.collect.who import Who
+from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
+from slurmtop.model.ids import JobId
+from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, Phase, ReasonInfo
+from slurmtop.model.ports import Clock, Runner
+from slurmtop.model.snapshot import Trouble
+from slurmtop.model.verdict import Missing
+from slurmtop.parse.slurm.exit_codes import explain_exit
+from slurmtop.parse.slurm.ids import parse_job_id
+from slurmtop.parse.slurm.reasons import explain_reason
+from slurmtop.parse.slurm.sacct import newest_run
+from slurmtop.parse.slurm.scontrol import parse_scontrol_jobs
+
+T = TypeVar("T")
+
+BUDGET_S = 8.0
+#: Of the budget, what the controller and then accounting may use up; the logs get the rest.
+_CONTROLLER_PART = 0.6
+_ACCOUNTING_PART = 0.85
+#: Which record stands for a whole array: what runs, then what went wrong, then what waits.
+_SPEAKER_ORDER = (
+    Phase.RUNNING,
+    Phase.ENDING,
+    Phase.SUSPENDED,
+    Phase.FAILED,
+    Phase.PENDING,
+    Phase.CANCELLED,
+    Phase.COMPLETED,
+)
+
+
+async def gather_job_facts(
+    runner: Runner,
+    clock: Clock,
+    asked: str,
+    *,
+    cluster: str = "",
+    mark: bytes | None = None,
+    accounting: Accounting | None = None,
+    job: Job | None = None,
+    siblings: tuple[Job, ...] = (),
+    budget_s: float = BUDGET_S,
+    want_expected_start: bool = False,
+    me: Who | None = None,
+) -> JobFacts:
+    """What is known of the job ``asked`` for, after ``budget_s`` seconds at the latest.
+
+    ``job`` and ``siblings`` are what the queue just said, where it was just asked: then it is
+    not asked again. ``accounting`` None means that it must not be asked. It is asked where the
+    controller has forgotten the job, does not answer, or has seen it end.
+    """
+    gathering = _Gathering(runner, clock, asked, cluster, mark, budget_s)
+    known = None if job is None else (job, *siblings)
+    rows, detail_bytes = await asyncio.gather(gathering.queue(known), gathering.detail())
+    found, others, detail = gathering.join(rows, detail_bytes)
+    answered = rows is not None or detail_bytes is not None
+
+    history: tuple[AccountingRecord, ...] = ()
+    accounting_answered: bool | None = None
+    expected_start: datetime | None = None
+    if found is None:
+        accounting_answered, history = await gathering.history(accounting, None)
+        logs = await gathering.recorded_logs(history)
+    else:
+        over = found.state.ended
+        (accounting_answered, history), expected_start, logs = await asyncio.gather(
+            gathering.history(accounting if over else None, found),
+            gathering.expected_start(found if want_expected_start else None),
+            gathering.logs(found, detail),
+        )
+    return JobFacts(
+        asked=asked,
+        cluster=cluster,
+        now=clock.now(),
+        job=found,
+        detail=detail,
+        siblings=others,
+        history=history,
+        controller_answered=answered,
+        accounting_answered=accounting_answered,
+        reason=_reason(found),
+        exit=_exit(found, detail, history, logs),
+        expected_start=expected_start,
+        logs=logs,
+        missing=tuple(gathering.missing),
+        viewer=None if me is None else me.name,
+        viewer_uid=None if me is None else me.uid,
+    )
+
+
+class _Gathering:
+    """One go at one job: what is left of the time, and what could not be read."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        asked: str,
+        cluster: str,
+        mark: bytes | None,
+        budget_s: float,
+    ) -> None:
+        self.missing: list[Missing] = []
+        self._runner = runner
+        self._clock = clock
+        self._id = parse_job_id(asked)
+        self._name = slurm_id(self._id)
+        self._cluster = cluster
+        self._mark = mark
+        self._budget_s = budget_s
+        self._began = clock.monotonic()
+
+    def _left(self, part: float) -> float:
+        """Seconds until ``part`` of the budget is used up; a moment at least."""
+        used = self._clock.monotonic() - self._began
+        return max(0.05, self._budget_s * part - used)
+
+    def command(self, *words: str) -> str:
+        """A command as a person types it."""
+        program, *rest = words
+        option = ("-M", self._cluster) if self._cluster else ()
+        return shlex.join((program, *option, *rest))
+
+    async def _answer(
+        self, part: float, family: str, command: str, coro: Coroutine[Any, Any, T]
+    ) -> T | None:
+        """What a source says; None, and an entry in ``missing``, where it says nothing.
+
+        That the job is unknown is an answer too: it is raised on as it came.
+        """
+        seconds = self._left(part)
+        try:
+            return await within(self._clock, coro, seconds, name=command)
+        except SourceFailed as error:
+            if error.failure.trouble is Trouble.UNKNOWN_JOB:
+                raise
+            self.missing.append(Missing(family, error.failure.sentence, command))
+        except TimeoutError:
+            why = f"{command.split()[0]} did not answer within {seconds:.0f} s."
+            self.missing.append(Missing(family, why, command))
+        return None
+
+    async def queue(self, known: tuple[Job, ...] | None) -> tuple[Job, ...] | None:
+        """The job's records in the queue; ``()`` where it is unknown, None without an answer."""
+        if known is not None:
+            return known
+        source = QueueSource(
+            self._runner, self._clock, cluster=self._cluster, job_id=self._name, mark=self._mark
+        )
+        command = self.command("squeue", "-t", "all", "-j", self._name)
+        try:
+            answer = await self._answer(_CONTROLLER_PART, "slurm", command, source.fetch())
+        except SourceFailed:
+            return ()
+        return None if answer is None else answer.rows
+
+    async def detail(self) -> bytes | None:
+        """The blocks of scontrol; empty where the job is unknown, None without an answer."""
+        command = self.command("scontrol", "show", "job", self._name)
+        asking = show_job(self._runner, self._name, cluster=self._cluster)
+        try:
+            return await self._answer(_CONTROLLER_PART, "slurm", command, asking)
+        except SourceFailed:
+            return b""
+
+    def join(
+        self, rows: tuple[Job, ...] | None, detail_bytes: bytes | None
+    ) -> tuple[Job | None, tuple[Job, ...], JobDetail | None]:
+        """The record that was meant, the others of its array or het job, and its details."""
+        names = {row.raw_id: row.name for row in rows or () if row.raw_id is not None}
+        details = parse_scontrol_jobs(detail_bytes or b"", names=names, cluster=self._cluster).rows
+        # Only where squeue is silent: a job's name can forge fields of scontrol.
+        jobs = rows if rows else tuple(detail.job for detail in details)
+        job = _meant(jobs, self._id)
+        if job is None:
+            return None, (), None
+        detail = next((one for one in details if _same(one.job, job)), None)
+        return job, tuple(one for one in jobs if one is not job), detail
+
+    async def history(
+        self, accounting: Accounting | None, job: Job | None
+    ) -> tuple[bool | None, tuple[AccountingRecord, ...]]:
+        """Whether accounting answered (None: not asked), and the rows of the newest run."""
+        if accounting is None:
+            return None, ()
+        command = self.command("sacct", "-j", self._name)
+        if accounting.disabled is not None:
+            self.missing.append(Missing("slurm", accounting.disabled.sentence))
+            return None, ()
+        # Of an array the one task that is looked at, not all of them.
+        id = self._id if job is None else job.id
+        since = None if job is None else job.submit
+        asking = accounting.history(slurm_id(id), since=since)
+        try:
+            found = await self._answer(_ACCOUNTING_PART, "slurm", command, asking)
+        except SourceFailed:
+            return True, ()
+        if found is None:
+            return False, ()
+        return True, newest_run([row for row in found.rows if _of_job(row.id, id)])
+
+    async def expected_start(self, job: Job | None) -> datetime | None:
+        """When the scheduler means to start a waiting job, where that is wanted."""
+        if job is None or job.state.phase is not Phase.PENDING:
+            return None
+        command = self.command("squeue", "--start", "-j", self._name)
+        asking = fetch_expected_start(
+            self._runner, self._name, cluster=self._cluster, mark=self._mark
+        )
+        try:
+            return await self._answer(_ACCOUNTING_PART, "slurm", command, asking)
+        except SourceFailed:
+            return None
+
+    async def logs(self, job: Job, detail: JobDetail | None) -> tuple[LogFacts, ...]:
+        """The logs of a job that has begun to write any."""
+        if job.state.phase is Phase.PENDING and not job.restarts:
+            return ()
+        found = []
+        for label, path in log_paths(job, detail):
+            if path is None:
+                why = "neither squeue nor scontrol says where it is"
+                found.append(
+                    LogFacts(label=label, path=None, status=LogStatus.UNKNOWN_PATH, why=why)
+                )
+                command = self.command("scontrol", "show", "job", self._name)
+                self.missing.append(Missing("log", f"The {label} of the job: {why}.", command))
+            else:
+                found.append(await self._log(label, path, job.user))
+        return tuple(found)
+
+    async def recorded_logs(self, history: Sequence[AccountingRecord]) -> tuple[LogFacts, ...]:
+        """The log of a job that only accounting remembers."""
+        record = next((row for row in history if row.id.step is None), None)
+        if record is None or record.never_started:
+            return ()
+        path, written = recorded_log(record, history, self._cluster)
+        if path is not None:
+            guessed = "" if written is None else "the path is Slurm's default, not recorded"
+            log = await self._log("stdout", path, record.user or "", guessed, written)
+            if written is None or log.status is LogStatus.READ:
+                return (log,)
+        why = "accounting does not say where it is"
+        command = self.command("sacct", "-j", self._name, "-o", "WorkDir,SubmitLine")
+        self.missing.append(Missing("log", f"The log of the job: {why}.", command))
+        return (LogFacts(label="stdout", path=None, status=LogStatus.UNKNOWN_PATH, why=why),)
+
+    async def _log(
+        self, label: str, path: str, owner: str, why: str = "", written: Span | None = None
+    ) -> LogFacts:
+        reading = read_log_facts(self._runner, label, path, why=why, written=written)
+        try:
+            log = await within(self._clock, reading, self._left(1.0), name=path)
+        except TimeoutError:
+            log = LogFacts(
+                label=label, path=path, status=LogStatus.HANGS, why="reading it took too long"
+            )
+        if written is None:
+            self.missing.extend(_missing_log(log, path, owner))
+        return log
+
+
+def _missing_log(log: LogFacts, path: str, owner: str) -> tuple[Missing, ...]:
+    """What a log kept to itself, and the command that shows it."""
+    quoted = shlex.quote(path)
+    if log.status is LogStatus.READ:
+        if log.complete:
+            return ()
+        why = f"The middle of {path} was not read."
+        return (Missing("log", why, f"grep -n -i -m 20 error -- {quoted}"),)
+    why = f"{path}: {log.why}"
+    if log.status is LogStatus.DENIED:
+        whom = f" {owner}" if owner else ""
+        return (Missing("log", f"{why}; its owner{whom} may.", f"tail -n 100 -- {quoted}"),)
+    folder = shlex.quote(dirname(path) or ".")
+    return (Missing("log", f"{why}.", f"ls -l -- {folder}"),)
+
+
+def _meant(jobs: Sequence[Job], id: JobId) -> Job | None:
+    """The record that the typed id names; of a whole array the one that matters most."""
+    for job in jobs:
+        if job.id.stable == id.stable:
+            return job
+    if id.task is None and id.het_offset is None:
+        same_base = [job for job in jobs if job.id.base == id.base]
+        raw = [job for job in jobs if job.raw_id == id.base and job.id.base != id.base]
+        if same_base:
+            return min(same_base, key=_speaker)
+        return raw[0] if raw else None
+    return None
+
+
+def _speaker(job: Job) -> tuple[int, int]:
+    phase = job.state.phase
+    place = _SPEAKER_ORDER.index(phase) if phase in _SPEAKER_ORDER else len(_SPEAKER_ORDER)
+    return place, job.id.het_offset or 0
+
+
+def _same(one: Job, other: Job) -> bool:
+    if one.raw_id is not None and other.raw_id is not None and one.id.tasks is None:
+        return one.raw_id == other.raw_id
+    return one.key == other.key
+
+
+def _of_job(found: JobId, asked: JobId) -> bool:
+    if asked.task is not None or asked.het_offset is not None:
+        return found.base == asked.base and (found.task, found.het_offset) == (
+            asked.task,
+            asked.het_offset,
+        )
+    return True
+
+
+def _reason(job: Job | None) -> ReasonInfo | None:
+    if job is None or job.reason is None:
+        return None
+    return explain_reason(job.reason)
+
+
+def _exit(
+    job: Job | None,
+    detail: JobDetail | None,
+    history: Sequence[AccountingRecord],
+    logs: Sequence[LogFacts],
+) -> ExitMeaning | None:
+    """How it ended. scontrol first: sacct prints some codes too small."""
+    path = next((log.path for log in logs if log.label == "stdout"), None)
+    record = next((row for row in history if row.id.step is None), None)
+    if job is not None:
+        if not job.state.ended:
+            return None
+        if detail is not None:
+            return explain_exit(
+                job.state,
+                detail.exit_code,
+                detail.derived_exit_code,
+                stdout_path=path,
+                reason=job.reason,
+            )
+        if record is None:
+            return explain_exit(job.state, None, stdout_path=path, reason=job.reason)
+    if record is None or not record.state.ended:
+        return None
+    return explain_exit(
+        record.state,
+        record.exit_code,
+        record.derived_exit_code,
+        from_sacct=True,
+        stdout_path=path,
+        reason=record.reason if job is None else job.reason,
+    )

@@ -1,0 +1,138 @@
+"""Where the logs of a job are, and what stands at their two ends."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from slurmtop.collect.log_files import checked_stat, log_status
+from slurmtop.model.facts import LogFacts, LogLine, LogStatus
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import AccountingRecord, Job, JobDetail
+from slurmtop.model.ports import FileStat, Runner, RunnerError
+from slurmtop.parse.logs.errors import find_first_error, find_slurm_line
+from slurmtop.parse.logs.lines import split_lines
+from slurmtop.parse.logs.progress import find_progress
+from slurmtop.parse.slurm.log_paths import expand_log_path
+
+END_BYTES = 64 * 1024
+#: A log that was written outside of the run by more than this is some other job's.
+_BEFORE_START = timedelta(minutes=1)
+_AFTER_END = timedelta(hours=1)
+
+
+async def read_log_facts(
+    runner: Runner, label: str, path: str, *, why: str = "", written: "Span | None" = None
+) -> LogFacts:
+    """The log at ``path``: its first and last 64 KiB, or all of it where it is not longer.
+
+    ``written`` is set for a path that was guessed: a file that was last written outside of it
+    belongs to some other job, and then the path is unknown. Never raises for what is wrong with
+    the file.
+    """
+    try:
+        stat = await checked_stat(runner, path)
+        if written is not None and not written.holds(stat.mtime):
+            return LogFacts(label=label, path=None, status=LogStatus.UNKNOWN_PATH)
+        return await _both_ends(runner, label, path, stat, why)
+    except (OSError, RunnerError) as error:
+        status, reason = log_status(error)
+        return LogFacts(label=label, path=path, status=status, why=reason)
+
+
+async def _both_ends(runner: Runner, label: str, path: str, stat: FileStat, why: str) -> LogFacts:
+    whole = stat.size <= 2 * END_BYTES
+    head = await runner.read(path, 0, stat.size if whole else END_BYTES)
+    first = split_lines(head)
+    last: tuple[LogLine, ...] = ()
+    if not whole:
+        if not head.endswith(b"\n"):
+            first = first[:-1]
+        start = stat.size - END_BYTES
+        tail = await runner.read(path, start, END_BYTES)
+        last = split_lines(tail, offset=start, number=None, starts_inside=True)
+    # Thousands of lines: other tasks get their turn between the searches.
+    await asyncio.sleep(0)
+    # Of two ends with a hole between them each is searched for itself.
+    error = find_first_error(first) or find_first_error(last)
+    await asyncio.sleep(0)
+    newest = first if whole else last
+    return LogFacts(
+        label=label,
+        path=path,
+        status=LogStatus.READ,
+        why=why,
+        size=stat.size,
+        mtime=stat.mtime,
+        last_line=_last_line(newest),
+        first_error=error,
+        slurm_line=find_slurm_line(newest) or find_slurm_line(first),
+        # A counter at the start of a long log is no progress of now.
+        progress=find_progress(newest),
+        complete=whole,
+    )
+
+
+def _last_line(lines: Sequence[LogLine]) -> LogLine | None:
+    return next((line for line in reversed(lines) if line.text.strip()), None)
+
+
+class Span:
+    """When a run wrote. An open end is now; without a start nothing is in it."""
+
+    def __init__(self, start: datetime | None, end: datetime | None) -> None:
+        self._start = start
+        self._end = end
+
+    def holds(self, at: datetime) -> bool:
+        early = self._start is None or at < self._start - _BEFORE_START
+        late = self._end is not None and at > self._end + _AFTER_END
+        return not early and not late
+
+
+def log_paths(job: Job | None, detail: JobDetail | None) -> tuple[tuple[str, str | None], ...]:
+    """(label, path) of the logs of a job that the controller knows; None: nobody says where."""
+    sources = [one for one in (detail.job if detail else None, job) if one is not None]
+    if not sources:
+        return ()
+    best = job or sources[0]
+    out = _first_path(sources, "stdout", best)
+    err = _first_path(sources, "stderr", best)
+    if err is None or err == out:
+        return (("stdout", out),)
+    return (("stdout", out), ("stderr", err))
+
+
+def _first_path(sources: Sequence[Job], field: str, job: Job) -> str | None:
+    for source in sources:
+        pattern = source.stdout if field == "stdout" else source.stderr
+        path = None if pattern is None else expand_log_path(pattern, job)
+        if path is not None:
+            return path
+    return None
+
+
+def recorded_log(
+    record: AccountingRecord, steps: Sequence[AccountingRecord], cluster: str
+) -> tuple[str | None, "Span | None"]:
+    """Where the log of a forgotten job is, and when it was written if the path is a guess.
+
+    Accounting keeps the path since 24.05. Before, Slurm's default name in the work directory is
+    tried for batch jobs.
+    """
+    job = Job(
+        key=JobKey(cluster, record.id.stable),
+        id=record.id,
+        raw_id=record.raw_id,
+        name=record.name,
+        user=record.user or "",
+        state=record.state,
+        nodes=record.nodes,
+        workdir=record.workdir,
+        name_unsure=record.name_unsure,
+    )
+    if record.stdout is not None:
+        return expand_log_path(record.stdout, job), None
+    if not any(step.id.step == "batch" for step in steps):
+        return None, None
+    pattern = "slurm-%A_%a.out" if record.id.task is not None else "slurm-%j.out"
+    return expand_log_path(pattern, job), Span(record.start, record.end)
