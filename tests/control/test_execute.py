@@ -1,0 +1,363 @@
+"""An action from the first command to the outcome, on a clock that only tests move."""
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Callable
+
+import pytest
+
+from slurmtop.control.action_log import ActionLog, Entry, entry_line
+from slurmtop.control.actions import Action, Target
+from slurmtop.control.execute import CALL_TIMEOUT_S, READ_BACK_S, Executor, Outcome, Result
+from slurmtop.control.read_back import QueueReadBack, read_back_argv
+from slurmtop.model.ports import Command, Completed, RunnerError
+from tests.control.builders import NOW, job, plan
+from tests.fakes import FakeClock, FakeRunner
+
+DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
+
+
+class Lines:
+    """An append-only file in memory; ``trouble`` makes it refuse."""
+
+    def __init__(self, trouble: Exception | None = None) -> None:
+        self.lines: list[bytes] = []
+        self.trouble = trouble
+
+    def append_line(self, line: bytes) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.lines.append(line)
+
+
+class Bench:
+    """An executor over fakes. ``queue`` is what squeue shows at each look; the last repeats."""
+
+    def __init__(self, *, read_only: bool = False, log: Lines | None = None) -> None:
+        self.clock = FakeClock()
+        self.runner = FakeRunner(self.clock)
+        self.lines = log or Lines()
+        self.queue: list[dict[str, str] | Completed] = []
+        self.looks = 0
+        self.runner.on("scancel *")
+        self.runner.on_call("squeue *", self._squeue)
+        self.executor = Executor(
+            self.runner,
+            self.clock,
+            ActionLog(lambda: self.lines, who="anna", uid=20011),
+            read_only=read_only,
+            read_back=QueueReadBack(self.runner),
+        )
+
+    def _squeue(self, command: Command) -> Completed:
+        answer = self.queue[min(self.looks, len(self.queue) - 1)]
+        self.looks += 1
+        if isinstance(answer, Completed):
+            return answer
+        wanted = command.argv[command.argv.index("-j") + 1].split(",")
+        rows = {id: word for id, word in answer.items() if id.split("_")[0].split("+")[0] in wanted}
+        if not rows and len(wanted) == 1:
+            return self.refuse("slurm_load_jobs error: Invalid job id specified\n")
+        out = b"".join(_record(id, word) for id, word in rows.items())
+        return Completed(0, out, b"", self.clock.now(), 0.1)
+
+    def refuse(self, words: str, rc: int = 1) -> Completed:
+        return Completed(rc, b"", words.encode(), self.clock.now(), 9.0)
+
+    async def run(
+        self, action: Action, *, still_same: Callable[[Target], bool] | None = None
+    ) -> Outcome:
+        task = asyncio.ensure_future(self.executor.execute(action, still_same=still_same))
+        for _ in range(400):
+            if task.done():
+                break
+            await self.clock.advance(0.5)
+        return await task
+
+    @property
+    def sent(self) -> list[tuple[str, ...]]:
+        return [call.argv for call in self.runner.calls if call.argv[0] == "scancel"]
+
+    @property
+    def logged(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.lines.lines]
+
+
+def _record(id: str, word: str) -> bytes:
+    raw = id.split("_")[0].split("+")[0]
+    fields = [id, raw, word, "2031-05-05T08:00:00", "N/A", "N/A", "2", "gpu[01-02]", "None"]
+    return "\x1f".join(fields).encode() + b"\x1e\n"
+
+
+async def test_cancelled_only_once_the_queue_says_so() -> None:
+    bench = Bench()
+    bench.queue = [{"4711": "COMPLETING"}, {"4711": "COMPLETING"}, {"4711": "CANCELLED"}]
+    outcome = await bench.run(plan(job("4711")))
+    assert bench.sent == [("scancel", "4711")]
+    assert bench.runner.calls[0].timeout_s == CALL_TIMEOUT_S
+    assert outcome.jobs[0].result is Result.CANCELLED
+    assert outcome.ok
+    assert outcome.sentence == "job 4711: cancelled"
+    assert bench.looks == 3
+    assert outcome.took_s == pytest.approx(7.0, abs=1.0)
+
+
+async def test_exit_0_alone_proves_nothing() -> None:
+    bench = Bench()
+    bench.queue = [{}]
+    outcome = await bench.run(plan(job("99999999")))
+    assert outcome.jobs[0].result is Result.NO_SUCH_JOB
+    assert not outcome.ok
+    assert "cancelled" not in outcome.sentence
+
+
+async def test_denied() -> None:
+    bench = Bench()
+    bench.runner.on(
+        "scancel *",
+        rc=210,
+        stderr="scancel: error: Kill job error on job id 8601: Access/permission denied\n",
+    )
+    bench.queue = [{"8601": "RUNNING", "8602": "CANCELLED"}]
+    outcome = await bench.run(plan(job("8601", user="bob"), job("8602")))
+    assert [item.result for item in outcome.jobs] == [Result.DENIED, Result.CANCELLED]
+    assert "belongs to somebody else" in outcome.jobs[0].sentence
+    assert outcome.sentence == "1 cancelled, 1 denied"
+
+
+async def test_a_waiting_part_of_a_het_job_is_refused() -> None:
+    bench = Bench()
+    bench.runner.on(
+        "scancel *",
+        rc=60,
+        stderr="scancel: error: Kill job error on job id 9303: Operation not permitted on"
+        " individual component of heterogeneous job\n",
+    )
+    bench.queue = [{"9303": "PENDING"}]
+    outcome = await bench.run(plan(job("9303", "PENDING")))
+    assert outcome.jobs[0].result is Result.REFUSED
+    assert "leader" in outcome.jobs[0].sentence
+
+
+async def test_a_status_without_a_line_means_the_only_job() -> None:
+    bench = Bench()
+    bench.runner.on("scancel *", rc=210)
+    bench.queue = [{"8601": "RUNNING", "8602": "RUNNING"}]
+    alone = await bench.run(plan(job("8601")))
+    assert alone.jobs[0].result is Result.DENIED
+    bench.looks = 0
+    both = await bench.run(plan(job("8601"), job("8602")))
+    assert {item.result for item in both.jobs} == {Result.SENT}
+
+
+async def test_still_completing_after_the_time_is_up() -> None:
+    bench = Bench()
+    bench.queue = [{"4711": "COMPLETING"}]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.SENT
+    assert outcome.sentence == (
+        "job 4711: cancel sent, still completing on 2 nodes (epilog or a stuck process)"
+    )
+    assert outcome.took_s == pytest.approx(READ_BACK_S, abs=1.0)
+    assert bench.looks < 12
+
+
+async def test_a_silent_controller_is_not_known() -> None:
+    bench = Bench()
+    bench.runner.on("scancel *", rc=8, stderr=DOWN.replace("slurm_load_jobs", "scancel:"))
+    bench.queue = [bench.refuse(DOWN)]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.NOT_KNOWN
+    assert "cancelled" not in outcome.sentence
+
+
+async def test_it_asks_again_until_the_controller_is_back() -> None:
+    bench = Bench()
+    bench.queue = [bench.refuse(DOWN), bench.refuse(DOWN), {"4711": "CANCELLED"}]
+    assert (await bench.run(plan(job("4711")))).jobs[0].result is Result.CANCELLED
+
+
+async def test_scancel_that_does_not_end() -> None:
+    bench = Bench()
+    bench.runner.on("scancel *", rc=None)
+    bench.queue = [{"4711": "RUNNING"}]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.NOT_KNOWN
+    assert "did not end in time" in outcome.sentence
+    assert "RUNNING" in outcome.sentence
+
+
+async def test_scancel_that_cannot_start() -> None:
+    bench = Bench()
+    bench.runner.on_call("scancel *", RunnerError("scancel was not found on this machine."))
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.NOT_SENT
+    assert "was not found" in outcome.sentence
+    assert bench.looks == 0
+
+
+async def test_a_job_that_ended_by_itself_was_not_cancelled() -> None:
+    bench = Bench()
+    bench.queue = [{"4711": "COMPLETED"}]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.OVER
+    assert "before the cancel reached it (COMPLETED)" in outcome.sentence
+
+
+async def test_many_jobs_are_sent_in_groups_with_a_pause() -> None:
+    bench = Bench()
+    ids = [str(1000 + n) for n in range(120)]
+    bench.queue = [dict.fromkeys(ids, "CANCELLED")]
+    outcome = await bench.run(plan(*(job(id) for id in ids)))
+    assert [len(argv) - 1 for argv in bench.sent] == [50, 50, 20]
+    assert bench.looks == 3
+    assert outcome.sentence == "120 cancelled"
+
+
+async def test_one_group_that_fails_does_not_stop_the_rest() -> None:
+    bench = Bench()
+    ids = [str(1000 + n) for n in range(60)]
+    gone = "scancel: error: Kill job error on job id 1000: Access/permission denied\n"
+    bench.runner.on("scancel 1000 *", rc=210, stderr=gone)
+    bench.queue = [{id: "RUNNING" if id == "1000" else "CANCELLED" for id in ids}]
+    outcome = await bench.run(plan(*(job(id) for id in ids)))
+    assert outcome.sentence == "59 cancelled, 1 denied"
+
+
+async def test_tasks_of_an_array() -> None:
+    bench = Bench()
+    bench.queue = [{"4711_1": "CANCELLED", "4711_2": "COMPLETED", "4711_[3-9]": "CANCELLED"}]
+    outcome = await bench.run(
+        plan(job("4711_1"), job("4711_2"), job("4711_[3-9]", "PENDING"), job("4711_10"))
+    )
+    assert bench.sent == [("scancel", "4711_[1-10]")]
+    assert [item.result for item in outcome.jobs] == [
+        Result.CANCELLED,
+        Result.OVER,
+        Result.CANCELLED,
+        Result.NO_SUCH_JOB,
+    ]
+
+
+async def test_a_job_that_is_no_longer_the_same_is_left_out() -> None:
+    bench = Bench()
+    bench.queue = [{"4712": "CANCELLED"}]
+    outcome = await bench.run(
+        plan(job("4711"), job("4712")), still_same=lambda target: target.key.id == "4712"
+    )
+    assert bench.sent == [("scancel", "4712")]
+    assert [item.result for item in outcome.jobs] == [Result.NOT_SENT, Result.CANCELLED]
+    none = await bench.run(plan(job("4711")), still_same=lambda target: False)
+    assert none.jobs[0].result is Result.NOT_SENT
+    assert len(bench.sent) == 1
+
+
+async def test_read_only_and_tampered_actions_run_nothing() -> None:
+    closed = Bench(read_only=True)
+    assert "read-only" in (await closed.run(plan(job("4711")))).sentence
+    bench = Bench()
+    action = plan(job("4711"))
+    bad = [
+        dataclasses.replace(action, argvs=(("scancel", "-u", "anna"),)),
+        dataclasses.replace(action, argvs=(("scancel", "4712"),)),
+        dataclasses.replace(action, argvs=()),
+        dataclasses.replace(action, targets=()),
+        dataclasses.replace(
+            action, targets=(dataclasses.replace(action.targets[0], ids=("-u anna",)),)
+        ),
+        dataclasses.replace(action, cluster="a,b"),
+    ]
+    for one in bad:
+        outcome = await bench.run(one)
+        assert outcome.refused is not None
+        assert outcome.jobs == ()
+        assert not outcome.ok
+    assert bench.runner.calls == []
+    assert bench.lines.lines == []
+    assert closed.runner.calls == []
+
+
+async def test_the_cluster_goes_with_every_command() -> None:
+    bench = Bench()
+    bench.queue = [{"4711": "CANCELLED"}]
+    await bench.run(plan(job("4711", cluster="beta"), cluster="beta"))
+    assert bench.sent == [("scancel", "-M", "beta", "4711")]
+    assert bench.runner.calls[-1].argv[:3] == ("squeue", "-M", "beta")
+
+
+async def test_what_was_done_is_written_down() -> None:
+    bench = Bench()
+    bench.queue = [{"4711": "CANCELLED"}]
+    action = dataclasses.replace(plan(job("4711")), verdict="failed: HF_TOKEN=hf_" + "a" * 34)
+    await bench.run(action)
+    (line,) = bench.logged
+    assert line["who"] == "anna"
+    assert line["uid"] == 20011
+    assert line["when"] == "2031-05-05T12:00:00+00:00"
+    assert line["commands"] == [["scancel", "4711"]]
+    assert line["jobs"] == [{"job": "4711", "outcome": "cancelled", "says": "job 4711: cancelled"}]
+    assert "aaaa" not in str(line["verdict"])
+    assert "failed" in str(line["verdict"])
+
+
+async def test_a_log_that_cannot_be_written_is_said_and_stops_nothing() -> None:
+    bench = Bench(log=Lines(OSError(28, "No space left on device")))
+    bench.queue = [{"4711": "CANCELLED"}]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.CANCELLED
+    assert outcome.trouble is not None
+    assert "No space left" in outcome.trouble
+
+
+async def test_leaving_meanwhile_still_leaves_a_line() -> None:
+    bench = Bench()
+    bench.queue = [{"4711": "COMPLETING"}]
+    task = asyncio.ensure_future(bench.executor.execute(plan(job("4711"))))
+    await bench.clock.advance(0)
+    await bench.clock.advance(1.5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (line,) = bench.logged
+    assert line["commands"] == [["scancel", "4711"]]
+    assert "still completing" in str(line["jobs"])
+
+
+def test_a_log_line_is_one_line() -> None:
+    entry = Entry(
+        when=NOW,
+        kind="cancel",
+        cluster="",
+        argvs=(("scancel", "4711"),),
+        outcomes={"4711": ("cancelled", "a\nb\x1b[2J\u2028")},
+        verdict="x\ny",
+    )
+    line = entry_line(entry, who="a\nb", uid=1)
+    assert b"\n" not in line
+    assert b"\x1b" not in line
+    assert json.loads(line)["jobs"][0]["says"] == "a\nb\x1b[2J\u2028"
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+async def test_an_answer_that_is_no_answer(truncated: bool) -> None:
+    bench = Bench()
+    odd = b"" if not truncated else _record("4711", "CANCELLED")
+    words = b"squeue: error: Invalid job format specification: Foo\n"
+    bench.queue = [Completed(0, odd, b"" if truncated else words, NOW, 0.1, truncated=truncated)]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.NOT_KNOWN
+
+
+async def test_a_record_that_cannot_be_read_is_a_failure_of_the_read_back() -> None:
+    bench = Bench()
+    bench.queue = [Completed(0, b"nonsense\x1e\n", b"", NOW, 0.1)]
+    outcome = await bench.run(plan(job("4711")))
+    assert outcome.jobs[0].result is Result.NOT_KNOWN
+
+
+def test_the_read_back_asks_for_plain_values_only() -> None:
+    argv = read_back_argv(["4711", "4712"], "beta")
+    assert argv[:9] == ("squeue", "-M", "beta", "-h", "-a", "-t", "all", "-j", "4711,4712")
+    assert "Name" not in argv[-1]
+    assert "Comment" not in argv[-1]
