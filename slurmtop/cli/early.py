@@ -10,11 +10,12 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
+from typing import Any, cast
 
 from slurmtop.collect.env import child_environment
-from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
+from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner, RunnerError
 
 
 class EarlyChild:
@@ -87,16 +88,15 @@ def start_early(
 
 
 class EarlyRunner:
-    """Any runner; the first run of the early command takes the answer that is already coming."""
+    """Any runner; the first run of an early command takes the answer that is already coming."""
 
-    def __init__(self, inner: Runner, early: EarlyChild) -> None:
+    def __init__(self, inner: Runner, children: Iterable[EarlyChild]) -> None:
         self._inner = inner
-        self._early: EarlyChild | None = early
+        self._early = {child.argv: child for child in children}
 
     async def run(self, command: Command) -> Completed:
-        early = self._early
-        if early is not None and command.argv == early.argv and command.host is None:
-            self._early = None
+        early = self._early.pop(command.argv, None) if command.host is None else None
+        if early is not None:
             return await early.answer(command)
         return await self._inner.run(command)
 
@@ -113,7 +113,31 @@ class EarlyRunner:
         return await self._inner.list(path, host)
 
     def end(self) -> None:
-        """End the early child if nobody asked for it."""
-        if self._early is not None:
-            self._early.end()
-            self._early = None
+        """End the early children that nobody asked for."""
+        for child in self._early.values():
+            child.end()
+        self._early.clear()
+
+
+class _Asked:
+    """A runner that only notes what it is asked to run."""
+
+    def __init__(self) -> None:
+        self.argv: tuple[str, ...] = ()
+
+    async def run(self, command: Command) -> Completed:
+        self.argv = command.argv
+        raise RunnerError("only asked what would be run")
+
+
+def first_command(ask: Callable[[Runner], Coroutine[Any, Any, object]]) -> tuple[str, ...]:
+    """The first command that ``ask`` would run: who asks a question knows best how.
+
+    ``ask`` must not wait for anything before it; then it runs through without an event loop.
+    """
+    asked = _Asked()
+    asking = ask(cast("Runner", asked))
+    with contextlib.suppress(Exception):
+        asking.send(None)
+    asking.close()
+    return asked.argv

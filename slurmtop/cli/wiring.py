@@ -2,31 +2,32 @@
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from slurmtop.cli.early import EarlyChild, EarlyRunner, start_early
+from slurmtop.cli.early import EarlyChild, EarlyRunner, first_command, start_early
 from slurmtop.cli.errors import CannotWork, UsageError
 from slurmtop.cli.options import Options
 from slurmtop.collect.asking import new_record_mark
 from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.cluster_info import read_cluster_info
 from slurmtop.collect.env import wanted_clusters
 from slurmtop.collect.local import LocalRunner
 from slurmtop.collect.metered import MeteredRunner
-from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.recording import RecordingExists, RecordingRunner
 from slurmtop.collect.replay import ReplayRunner
-from slurmtop.collect.squeue import QueueSource
+from slurmtop.collect.squeue import INTERVAL_S, QueueSource
 from slurmtop.collect.who import Who, current_user
 from slurmtop.config import Config, ConfigError, config_path, load_config
 from slurmtop.control.action_log import ActionLog, AppendOnly
 from slurmtop.control.actions import cluster_allowed
 from slurmtop.control.execute import Executor
 from slurmtop.control.read_back import QueueReadBack
-from slurmtop.model.ports import Clock, Command, Completed, Runner, RunnerError
+from slurmtop.model.ports import Clock, Runner
 from slurmtop.ui.keys import KEYS
 
 NO_SLURM = (
@@ -76,7 +77,9 @@ class Wiring:
             if hasattr(result, "__await__"):
                 await result
 
-    def queue_source(self, *, all_users: bool, user: str | None = None) -> QueueSource:
+    def queue_source(
+        self, *, all_users: bool, user: str | None = None, interval_s: float = INTERVAL_S
+    ) -> QueueSource:
         """The queue of the person (default), of one ``user``, or of everybody."""
         other = user if user != self.who.name else None
         return QueueSource(
@@ -87,6 +90,7 @@ class Wiring:
             all_users=all_users,
             me=self.who,
             mark=self.mark,
+            interval_s=interval_s,
         )
 
 
@@ -141,7 +145,8 @@ def open_wiring(
     early_queue: bool = False,
     all_users: bool = False,
 ) -> Wiring:
-    """Build runner and clock as asked. Starts nothing but, with ``early_queue``, one squeue.
+    """Build runner and clock as asked. Starts nothing but, with ``early_queue``, the first
+    questions of the screen.
 
     :class:`CannotWork` where Slurm is not here, or a folder cannot be used.
     """
@@ -157,11 +162,9 @@ def open_wiring(
     closers: list[Callable[[], object]] = [local.aclose]
     inner: Runner = local
     if early_queue:
-        child = _early(environ, clock, cluster, who, mark, all_users)
-        if child is not None:
-            early = EarlyRunner(inner, child)
-            inner = early
-            closers.append(early.end)
+        early = EarlyRunner(inner, _early(environ, clock, cluster, who, mark, all_users))
+        inner = early
+        closers.append(early.end)
     recording = None
     if options.record is not None:
         recording = _recording(options.record, inner, clock, mark)
@@ -215,43 +218,18 @@ def _early(
     who: Who,
     mark: bytes,
     all_users: bool,
-) -> EarlyChild | None:
-    argv = first_question(clock, cluster, who, mark, all_users)
-    return start_early(argv, environ, clock) if argv else None
+) -> list[EarlyChild]:
+    """The queue, and the cluster's name: what a first screen shows."""
 
+    def queue(runner: Runner) -> Coroutine[Any, Any, object]:
+        source = QueueSource(runner, clock, cluster=cluster, all_users=all_users, me=who, mark=mark)
+        return source.fetch()
 
-class _Asked:
-    """A runner that only notes what it is asked to run."""
+    def config(runner: Runner) -> Coroutine[Any, Any, object]:
+        return read_cluster_info(runner, cluster=cluster)
 
-    def __init__(self) -> None:
-        self.argv: tuple[str, ...] = ()
-
-    async def run(self, command: Command) -> Completed:
-        self.argv = command.argv
-        raise RunnerError("only asked what would be run")
-
-
-def first_question(
-    clock: Clock, cluster: str, who: Who, mark: bytes, all_users: bool
-) -> tuple[str, ...]:
-    """The command that the queue's source will run first; it is the one that knows."""
-    asked = _Asked()
-    source = QueueSource(
-        asked,  # type: ignore[arg-type]
-        clock,
-        cluster=cluster,
-        all_users=all_users,
-        me=who,
-        mark=mark,
-    )
-    # Nothing here waits, so the coroutine runs through without an event loop.
-    fetching = source.fetch()
-    try:
-        fetching.send(None)
-    except SourceFailed:
-        return asked.argv
-    fetching.close()
-    return ()
+    started = (start_early(first_command(ask), environ, clock) for ask in (queue, config))
+    return [child for child in started if child is not None]
 
 
 class _LogFile:

@@ -1,0 +1,129 @@
+"""``slurmtop demo``: the screen, or one plain report, on a simulated cluster."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from slurmtop import __version__
+from slurmtop.cli.errors import UsageError
+from slurmtop.cli.options import Options
+from slurmtop.cli.plain_report import queue_lines
+from slurmtop.cli.wiring import Wiring, load_settings
+from slurmtop.collect.asking import new_record_mark
+from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.metered import MeteredRunner
+from slurmtop.collect.poller import SourceFailed
+from slurmtop.collect.who import Who
+from slurmtop.control.action_log import Entry
+from slurmtop.control.execute import Executor
+from slurmtop.control.read_back import QueueReadBack
+from slurmtop.demo import (
+    DEFAULT_SCENARIO,
+    DEMO_UID,
+    DEMO_USER,
+    SCENARIOS,
+    make_demo,
+)
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.verdict import State, Verdict
+from slurmtop.triage.why import explain_job
+from slurmtop.triage.words import four_lines
+
+#: At most so many jobs are explained in the plain report: it is a sample, not a census.
+_EXPLAINED = 12
+
+
+class NoLog:
+    """Actions on a simulated cluster leave no trace."""
+
+    def record(self, entry: Entry) -> str | None:
+        """Keep nothing."""
+        return None
+
+
+def run(options: Options) -> int:
+    """Open the demo, or print its report where there is no terminal. Exit 0."""
+    from slurmtop.cli.main import has_terminal
+
+    scenario = options.scenario or DEFAULT_SCENARIO
+    if scenario not in SCENARIOS:
+        known = ", ".join(sorted(SCENARIOS))
+        raise UsageError(f"no scenario {scenario!r}; there are {known}")
+    config = load_settings(options, os.environ)
+    wiring = open_demo(scenario, options.speed)
+    if not has_terminal():
+        for line in asyncio.run(report_lines(wiring, scenario)):
+            print(line)
+        return 0
+    from slurmtop.cli import tui
+
+    executor = Executor(
+        wiring.runner,
+        wiring.clock,
+        NoLog(),
+        read_only=config.read_only,
+        read_back=QueueReadBack(wiring.runner),
+    )
+    for note in config.notes:
+        print(f"slurmtop: {note}", file=sys.stderr)
+    return asyncio.run(
+        tui.show(wiring, config, executor, read_only=config.read_only, demo=scenario)
+    )
+
+
+def open_demo(scenario: str, speed: float) -> Wiring:
+    """A wiring over a simulated cluster, seen by the person who lives in it."""
+    runner, clock = make_demo(scenario, SystemClock(), speed)
+    return Wiring(
+        runner=MeteredRunner(runner, clock),
+        clock=clock,
+        who=Who(DEMO_UID, DEMO_USER),
+        cluster="",
+        mark=new_record_mark(),
+        live=False,
+    )
+
+
+async def report_lines(wiring: Wiring, scenario: str) -> list[str]:
+    """The simulated queue, then the four lines of what failed and of what went quiet."""
+    title = f"slurmtop {__version__} demo, scenario {scenario}: {SCENARIOS[scenario]}"
+    lines = [f"{title}. Nothing here is real.", ""]
+    lines += await queue_lines(wiring, all_users=False)
+    verdicts = await _verdicts(wiring)
+    quiet = next((item for item in verdicts if _went_quiet(item)), None)
+    failed = _most_telling([item for item in verdicts if item.state is State.FAILED])
+    if quiet is not None:
+        lines += ["", f"slurmtop why {quiet.job}"]
+        lines += four_lines(quiet)
+        lines += ["       (this version reads no stacks or GPUs: it does not tell the rank yet)"]
+    if failed is not None:
+        lines += ["", f"slurmtop why {failed.job}", *four_lines(failed)]
+    return lines
+
+
+def _went_quiet(verdict: Verdict) -> bool:
+    return verdict.state is State.UNKNOWN and "quiet" in verdict.summary
+
+
+def _most_telling(failed: Sequence[Verdict]) -> Verdict | None:
+    """One with an error line of its own, where there is one."""
+    return next((item for item in failed if item.evidence[:1] and item.evidence[0].line), None) or (
+        failed[0] if failed else None
+    )
+
+
+async def _verdicts(wiring: Wiring) -> list[Verdict]:
+    from slurmtop.cli.why import gather
+
+    try:
+        answer = await wiring.queue_source(all_users=False).fetch()
+    except SourceFailed:
+        return []
+    chosen = [job for job in answer.rows if _worth_a_look(job)][:_EXPLAINED]
+    return [explain_job(await gather(wiring, job.key.id)) for job in chosen]
+
+
+def _worth_a_look(job: Job) -> bool:
+    plain = job.group_id is None
+    return plain and job.state.phase in (Phase.RUNNING, Phase.FAILED)

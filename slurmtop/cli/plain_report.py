@@ -1,0 +1,42 @@
+"""The queue as plain lines, for where there is no terminal: a pipe, a log, a cron mail."""
+
+import asyncio
+import os
+import sys
+
+from slurmtop.cli.job_rows import in_order, summary_line, table_lines
+from slurmtop.cli.options import Options
+from slurmtop.cli.queue_once import bad_records_text, fetch_queue, whose_text
+from slurmtop.cli.wiring import Wiring, load_settings, open_wiring
+
+
+def run(options: Options) -> int:
+    """``slurmtop`` without a terminal: one report, exit 0."""
+    config = load_settings(options, os.environ)
+    wiring = open_wiring(options, os.environ)
+    for note in config.notes:
+        print(f"slurmtop: {note}", file=sys.stderr)
+    for line in asyncio.run(_report(wiring, all_users=config.all_users)):
+        print(line)
+    return 0
+
+
+async def _report(wiring: Wiring, *, all_users: bool) -> list[str]:
+    try:
+        return await queue_lines(wiring, all_users=all_users)
+    finally:
+        await wiring.aclose()
+
+
+async def queue_lines(wiring: Wiring, *, all_users: bool) -> list[str]:
+    """A line of counts and the table of jobs."""
+    answer = await fetch_queue(wiring, all_users=all_users)
+    jobs, now = in_order(answer.value.rows), wiring.clock.now()
+    whose = whose_text(wiring, all_users=all_users)
+    lines = [summary_line(jobs, whose=whose, sampled_at=answer.sampled_at, now=now)]
+    bad = bad_records_text(answer.value.bad)
+    if bad is not None:
+        lines.append(bad)
+    if jobs:
+        lines.extend(table_lines(jobs, now))
+    return lines

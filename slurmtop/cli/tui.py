@@ -1,0 +1,132 @@
+"""The screen: builds what it needs and opens it. The only subcommand that imports textual."""
+
+import asyncio
+import os
+import signal
+import sys
+
+from slurmtop.cli.options import Options
+from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
+from slurmtop.cli.zone import LocalZone
+from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info
+from slurmtop.collect.facts import gather_job_facts
+from slurmtop.collect.poller import Poller, SourceFailed
+from slurmtop.collect.sacct import Accounting
+from slurmtop.config import Config
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.job import Job
+from slurmtop.model.ports import RunnerError
+from slurmtop.ui.services import ActionExecutor, OnHealth, OnQueue, QueuePoller, Services
+
+#: How long the first paint may wait for the name of the cluster.
+_NAME_WAIT_S = 0.3
+_ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
+
+
+def run(options: Options) -> int:
+    """Open the screen on the real cluster, or on a recording."""
+    config = load_settings(options, os.environ)
+    wiring = open_wiring(options, os.environ, early_queue=True, all_users=config.all_users)
+    read_only = config.read_only or not wiring.live
+    executor = make_executor(wiring, os.environ, read_only=read_only)
+    return asyncio.run(show(wiring, config, executor, read_only=read_only, demo=""))
+
+
+async def show(
+    wiring: Wiring, config: Config, executor: ActionExecutor, *, read_only: bool, demo: str
+) -> int:
+    """Run the app until it is left, then end everything it started.
+
+    The terminal is put back as it was also where a SIGTERM or SIGHUP ends it.
+    """
+    # Imported late: the first questions to Slurm are on their way by now.
+    from slurmtop.ui.app import SlurmtopApp
+
+    try:
+        info = await _cluster_info(wiring)
+        app = SlurmtopApp(
+            make_services(wiring, config, executor, info, read_only=read_only, demo=demo)
+        )
+        ended_by: list[int] = []
+
+        def leave(number: int) -> None:
+            ended_by.append(number)
+            app.exit()
+
+        loop = asyncio.get_running_loop()
+        for number in _ENDED_BY:
+            loop.add_signal_handler(number, leave, number)
+        await app.run_async()
+    finally:
+        await wiring.aclose()
+    if wiring.recording is not None and wiring.recording.trouble is not None:
+        print(f"slurmtop: the recording is not whole: {wiring.recording.trouble}", file=sys.stderr)
+    if ended_by:
+        return 128 + ended_by[0]
+    return app.return_code or 0
+
+
+async def _cluster_info(wiring: Wiring) -> ClusterInfo:
+    """What the cluster says of itself, where it says so at once; else nothing is known."""
+    try:
+        async with asyncio.timeout(_NAME_WAIT_S):
+            return await read_cluster_info(wiring.runner, cluster=wiring.cluster)
+    except (SourceFailed, RunnerError, TimeoutError):
+        return ClusterInfo()
+
+
+def make_services(
+    wiring: Wiring,
+    config: Config,
+    executor: ActionExecutor,
+    info: ClusterInfo,
+    *,
+    read_only: bool,
+    demo: str,
+) -> Services:
+    """What the screens may use, over one runner and one clock."""
+    accounting = Accounting(wiring.runner, cluster=wiring.cluster)
+
+    def open_queue(*, user: str | None, on_value: OnQueue, on_health: OnHealth) -> QueuePoller:
+        source = wiring.queue_source(
+            all_users=user is None, user=user, interval_s=config.queue_interval_s
+        )
+        return Poller(source, wiring.clock, on_value, on_health)
+
+    async def gather_facts(
+        asked: str,
+        *,
+        job: Job | None = None,
+        siblings: tuple[Job, ...] = (),
+        ask_start: bool = False,
+    ) -> JobFacts:
+        return await gather_job_facts(
+            wiring.runner,
+            wiring.clock,
+            asked,
+            cluster=wiring.cluster,
+            mark=wiring.mark,
+            accounting=accounting,
+            job=job,
+            siblings=siblings,
+            want_expected_start=ask_start,
+            me=wiring.who,
+        )
+
+    return Services(
+        runner=wiring.runner,
+        clock=wiring.clock,
+        config=config,
+        uid=wiring.who.uid,
+        user=wiring.who.name,
+        open_queue=open_queue,
+        gather_facts=gather_facts,
+        executor=executor,
+        calls_last_minute=wiring.runner.calls_last_minute,
+        cluster=wiring.cluster,
+        cluster_label=wiring.cluster or info.name or "",
+        read_only=read_only,
+        demo=demo,
+        private_data=info.hides_jobs,
+        zone=LocalZone(),
+    )

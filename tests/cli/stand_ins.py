@@ -1,0 +1,234 @@
+"""Stand-ins for Slurm's programs in a folder of their own, answering from one JSON file.
+
+They print in the forms that were captured from Slurm 24.11: the queue as asked with ``-O``,
+``scontrol show job`` as whole text, ``sacct -P``. Every call is noted in ``calls.jsonl``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = ("squeue", "scontrol", "sacct", "scancel", "sinfo")
+
+_SCRIPT = r"""#!PYTHON -IS
+import json, os, sys, time
+here = os.path.dirname(os.path.abspath(__file__))
+program, argv = os.path.basename(sys.argv[0]), sys.argv[1:]
+with open(os.path.join(here, "calls.jsonl"), "a") as log:
+    log.write(json.dumps([program, *argv]) + "\n")
+path = os.path.join(here, "data.json")
+with open(path) as file:
+    data = json.load(file)
+
+def leave(out="", err="", rc=0):
+    sys.stdout.buffer.write(out.encode("utf-8", "surrogateescape"))
+    sys.stdout.flush()
+    sys.stderr.write(err)
+    sys.exit(rc)
+
+def value(*names):
+    for place, word in enumerate(argv):
+        for name in names:
+            if word == name:
+                return argv[place + 1]
+            if name.startswith("--") and word.startswith(name + "="):
+                return word[len(name) + 1:]
+    return None
+
+wait = data.get("slow_s", {}).get(program)
+if wait:
+    time.sleep(wait)
+refused = data.get("refuse", {}).get(program)
+if refused:
+    leave(err=refused[0] + "\n", rc=refused[1])
+
+def named(job, ids):
+    own = {job["JobArrayID"], job["JobID"], job["JobArrayID"].split("_")[0].split("+")[0]}
+    return bool(own & set(ids))
+
+if program == "squeue":
+    jobs = data.get("jobs", [])
+    ids = value("-j", "--jobs")
+    if ids is not None:
+        wanted = ids.split(",")
+        jobs = [job for job in jobs if named(job, wanted)]
+        if not jobs and len(wanted) == 1:
+            leave(err="slurm_load_jobs error: Invalid job id specified\n", rc=1)
+    elif "--me" in argv:
+        jobs = [job for job in jobs if job["UserName"] == data["me"]]
+    elif value("-u") is not None:
+        jobs = [job for job in jobs if job["UserName"] == value("-u")]
+    fields = [field.partition(":") for field in value("-O").split(",")]
+    out = ""
+    for job in jobs:
+        low = {name.lower(): text for name, text in job.items()}
+        out += "".join(low.get(name.lower(), "N/A") + end for name, _, end in fields) + "\n"
+    leave(out)
+if program == "scontrol":
+    if argv[-1] == "ping":
+        leave("Slurmctld(primary) at ctl1 is UP\n")
+    if "show" in argv and "job" in argv:
+        text = data.get("details", {}).get(argv[-1])
+        if text is None:
+            leave(err="slurm_load_jobs error: Invalid job id specified\n", rc=1)
+        leave(text)
+    if "config" in argv:
+        leave("ClusterName = mini\nSLURM_VERSION = 24.11.5\n")
+    leave()
+if program == "sacct":
+    rows = data.get("sacct", [])
+    ids = value("-j", "--jobs")
+    if ids is not None:
+        rows = [row for row in rows if row["JobID"].split(".")[0].split("_")[0] in
+                [text.split("_")[0].split("+")[0] for text in ids.split(",")]]
+    names = value("-o", "--format").split(",")
+    between = value("--delimiter") or "|"
+    lines = []
+    for row in rows:
+        low = {name.lower(): text for name, text in row.items()}
+        lines.append(between.join(low.get(name.split("%")[0].lower(), "") for name in names))
+    leave("".join(line + "\n" for line in lines))
+if program == "scancel":
+    said = data.get("scancel", {})
+    ids = [word for word in argv if word[0].isdigit()]
+    for job in data.get("jobs", []):
+        if named(job, ids) and job["JobArrayID"] not in said:
+            job["State"] = "CANCELLED"
+            job["EndTime"] = "2031-05-05T12:00:00"
+    with open(path, "w") as file:
+        json.dump(data, file)
+    lines = [said[text] for text in ids if text in said]
+    leave(err="".join(line[0] + "\n" for line in lines), rc=lines[-1][1] if lines else 0)
+leave()
+"""
+
+
+class StandIns:
+    """A folder with the programs, to be put first in ``PATH``."""
+
+    def __init__(self, folder: Path, me: str) -> None:
+        self.folder = folder
+        self.me = me
+        folder.mkdir()
+        script = folder / "slurm"
+        script.write_text(_SCRIPT.replace("PYTHON", sys.executable))
+        script.chmod(0o755)
+        for name in PROGRAMS:
+            (folder / name).symlink_to("slurm")
+        self.say()
+
+    def say(self, **data: Any) -> None:
+        """What the cluster looks like from now on."""
+        (self.folder / "data.json").write_text(json.dumps({"me": self.me, **data}))
+
+    @property
+    def calls(self) -> list[list[str]]:
+        log = self.folder / "calls.jsonl"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def environ(self, home: Path, **more: str) -> dict[str, str]:
+        """The environment of a child: these programs, a home of its own, nothing inherited."""
+        return {
+            "PATH": f"{self.folder}:/usr/bin:/bin",
+            "HOME": str(home),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "LANG": "C",
+            "TZ": "Pacific/Chatham",
+            **more,
+        }
+
+
+def slurmtop(
+    environ: Mapping[str, str], *arguments: str, python: tuple[str, ...] = (), timeout_s: float = 60
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command as a person does, without a terminal."""
+    return subprocess.run(
+        [sys.executable, *python, "-m", "slurmtop", *arguments],
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        cwd="/",
+    )
+
+
+def queue_row(id: str, state: str = "RUNNING", **changes: str) -> dict[str, str]:
+    """A record of the queue by the names of ``squeue -O``."""
+    row = {
+        "JobArrayID": id,
+        "JobID": id.split("_")[0].split("+")[0],
+        "State": state,
+        "Reason": "None",
+        "Partition": "gpu",
+        "UserName": current_name(),
+        "Account": "ml",
+        "QOS": "normal",
+        "SubmitTime": "2031-05-05T08:00:00",
+        "EligibleTime": "2031-05-05T08:00:00",
+        "StartTime": "2031-05-05T09:00:00" if state != "PENDING" else "N/A",
+        "EndTime": "2031-05-06T09:00:00" if state != "PENDING" else "N/A",
+        "TimeLimit": "1-00:00:00",
+        "NumNodes": "2",
+        "NodeList": "gpu[01-02]" if state != "PENDING" else "",
+        "tres-alloc": "cpu=32,mem=64G,node=2,gres/gpu=16",
+        "PriorityLong": "4294901758",
+        "RestartCnt": "0",
+        "HetJobID": "N/A",
+        "ArrayJobID": id.split("_")[0],
+        "Dependency": "(null)",
+        "Name": "llm-pretrain",
+        "Comment": "(null)",
+        "WorkDir": "/w",
+        "Command": "/w/train.sh",
+        "STDOUT": f"/w/slurm-{id}.out",
+        "STDERR": f"/w/slurm-{id}.out",
+    }
+    row.update(changes)
+    return row
+
+
+def current_name() -> str:
+    import pwd
+
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def detail_text(id: str, state: str, **changes: str) -> str:
+    """``scontrol show job`` of a plain job, in its usual lines."""
+    values = {
+        "reason": "None",
+        "exit": "0:0",
+        "out": f"/w/slurm-{id}.out",
+        "start": "2031-05-05T09:00:00",
+        "end": "2031-05-05T10:00:00",
+        "dependency": "(null)",
+    }
+    values.update(changes)
+    return (
+        f"JobId={id} JobName=llm-pretrain\n"
+        f"   UserId={current_name()}({os.getuid()}) GroupId=ml(1001) MCS_label=N/A\n"
+        "   Priority=4294901758 Nice=0 Account=ml QOS=normal\n"
+        f"   JobState={state} Reason={values['reason']} Dependency={values['dependency']}\n"
+        f"   Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode={values['exit']}\n"
+        "   DerivedExitCode=0:0\n"
+        "   RunTime=01:00:00 TimeLimit=1-00:00:00 TimeMin=N/A\n"
+        "   SubmitTime=2031-05-05T08:00:00 EligibleTime=2031-05-05T08:00:00\n"
+        f"   StartTime={values['start']} EndTime={values['end']} Deadline=N/A\n"
+        "   Partition=gpu AllocNode:Sid=login1:1454\n"
+        "   NodeList=gpu[01-02]\n"
+        "   BatchHost=gpu01\n"
+        "   NumNodes=2 NumCPUs=32 NumTasks=2 CPUs/Task=1 ReqB:S:C:T=0:0:*:*\n"
+        "   ReqTRES=cpu=32,mem=64G,node=2,gres/gpu=16\n"
+        "   AllocTRES=cpu=32,mem=64G,node=2,gres/gpu=16\n"
+        "   Command=/w/train.sh\n"
+        "   WorkDir=/w\n"
+        f"   StdErr={values['out']}\n"
+        "   StdIn=/dev/null\n"
+        f"   StdOut={values['out']}\n\n"
+    )
