@@ -24,6 +24,7 @@ from slurmtop.demo.values import (
     default_stdout,
     dependency,
     derived_exit,
+    last_look,
     node_list,
     path_of,
     script_path,
@@ -170,7 +171,7 @@ def job_lines(view: View, job: DemoJob, *, details: bool) -> list[str]:
         f"AccrueTime={view.iso(job.eligible_t, 'Unknown')}",
         f"StartTime={view.iso(start, 'Unknown')} EndTime={view.iso(end, 'Unknown')} Deadline=N/A",
         "SuspendTime=None SecsPreSuspend=0"
-        f" LastSchedEval={view.iso(job.start_t if job.start_t is not None else job.submit_t)}"
+        f" LastSchedEval={view.iso(last_look(job))}"
         " Scheduler=Main",
         f"Partition={spec.partition} AllocNode:Sid={LOGIN}:1454",
         f"ReqNodeList={','.join(spec.req_nodes) or '(null)'}"

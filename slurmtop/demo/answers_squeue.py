@@ -236,7 +236,8 @@ def _id_test(view: View, jobs: list[DemoJob], text: str) -> Callable[[DemoJob], 
         match = re.match(r"\s*([0-9]{1,10})(?:_([0-9]{0,10}))?", word, re.ASCII)
         if match is None or int(match[1]) == 0:
             raise Misused(said(err=f"squeue: error: Invalid job id: {word}\n", rc=1))
-        wanted.append((int(match[1]), int(match[2]) if match[2] else None))
+        # A list in brackets reads as task 0, as with the real one.
+        wanted.append((int(match[1]), None if match[2] is None else int(match[2] or 0)))
 
     def named(job: DemoJob) -> bool:
         return any(_is(job, base, task) for base, task in wanted)
@@ -287,11 +288,17 @@ _KEYS: dict[str, Callable[[View, DemoJob], tuple[int, int | str]]] = {
     "l": lambda v, j: (j.limit_s, 0),
     "p": lambda v, j: (j.priority, 0),
     "Q": lambda v, j: (j.priority, 0),
-    "S": lambda v, j: (j.start_t or j.expected_t or 0, 0),
+    "S": lambda v, j: (_start_key(j), 0),
     "V": lambda v, j: (j.submit_t, 0),
     "t": lambda v, j: (0, state_word(j)),
     "T": lambda v, j: (0, state_word(j)),
 }
+
+
+def _start_key(job: DemoJob) -> int:
+    """What has no start yet comes first."""
+    start = job.expected_t if job.pending else job.start_t
+    return -(10**12) if start is None else start
 
 
 def _sort(view: View, rows: list[DemoJob], options: Options) -> None:

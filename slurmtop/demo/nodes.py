@@ -27,6 +27,8 @@ class DemoNode:
     cpus: dict[int, int] = field(default_factory=dict)
     memory: dict[int, int] = field(default_factory=dict)
     last_busy_t: int = -900
+    kept_for: int | None = None
+    """A requeued job that will be back in two minutes and would find its nodes taken."""
 
     @property
     def usable(self) -> bool:
@@ -72,7 +74,10 @@ class DemoNode:
 
 
 def choose(nodes: Iterable[DemoNode], job: DemoJob, without: Iterable[int] = ()) -> list[DemoNode]:
-    """The first nodes that fit the job, as many as it asks for; empty where they do not."""
+    """The first nodes that fit the job, as many as it asks for; empty where they do not.
+
+    A node that is kept for another job is left alone.
+    """
     spec = job.spec
     gone = tuple(without)
     allowed = PARTITIONS.get(spec.partition, ())
@@ -82,6 +87,7 @@ def choose(nodes: Iterable[DemoNode], job: DemoJob, without: Iterable[int] = ())
         if node.usable
         and node.name in allowed
         and node.name not in job.exc_nodes
+        and node.kept_for in (None, job.id)
         and (not spec.req_nodes or node.name in spec.req_nodes)
         and node.fits(spec, gone)
     ]

@@ -25,10 +25,12 @@ def schedule(world: "World") -> None:
         job = world.jobs[ident]
         if job.het_id is not None and job.het_offset:
             continue
-        parts = world.parts_of(job)
+        parts = [part for part in world.parts_of(job) if part.pending]
         reason = _why_not(world, job)
+        if any(part.completing for part in parts):
+            reason = "Cleaning"
         if reason is None:
-            started, left = _start_what_fits(world, job, promised if blocked else None)
+            started, left = _start_what_fits(world, parts, promised if blocked else None)
             if started and not left:
                 continue
             reason = "JobArrayTaskLimit" if _throttled(world, job) else None
@@ -43,7 +45,7 @@ def schedule(world: "World") -> None:
 
 
 def _throttled(world: "World", job: DemoJob) -> bool:
-    if job.tasks is None or job.spec.throttle is None:
+    if job.array_id is None or job.spec.throttle is None:
         return False
     running = sum(1 for other in world.busy.values() if other.array_id == job.array_id)
     return running >= job.spec.throttle
@@ -68,12 +70,16 @@ def _why_not(world: "World", job: DemoJob) -> str | None:
     return "JobArrayTaskLimit" if _throttled(world, job) else None
 
 
-def _start_what_fits(world: "World", job: DemoJob, promised: int | None) -> tuple[bool, bool]:
+def _start_what_fits(
+    world: "World", parts: list[DemoJob], promised: int | None
+) -> tuple[bool, bool]:
     """(something was started, something is left that could not be)."""
-    if promised is not None and world.t + job.limit_s > promised:
+    job = parts[0]
+    late = promised is not None and world.t + job.limit_s > promised
+    if late and all(node.kept_for != job.id for node in world.nodes.values()):
         return False, True
     if job.tasks is None:
-        started = _start(world, world.parts_of(job))
+        started = _start(world, parts)
         return started, not started
     started = False
     while job.tasks and not _throttled(world, job):

@@ -88,6 +88,7 @@ def _hold(view: View, job: DemoJob) -> str:
     if not (job.pending or job.running):
         return _FINISHED
     job.held = True
+    view.world.give_up_nodes(job)
     view.world.set_priority(job, 0)
     job.reason = "JobHeldUser"
     return _OK

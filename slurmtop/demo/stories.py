@@ -61,9 +61,12 @@ class Teller:
     @property
     def first_step(self) -> int:
         """Where the newest checkpoint of the earlier runs lets it go on."""
-        saved = 0
-        for run in self.job.runs[: self.attempt]:
-            lines = max(0, (run.end_t or run.start_t) - run.start_t - WARM_UP_S) // STEP_EVERY_S
+        saved, hang_s = 0, self.job.spec.hang_s
+        for at, run in enumerate(self.job.runs[: self.attempt]):
+            ran_s = 0 if run.end_t is None else run.end_t - run.start_t
+            if at == 0 and hang_s is not None:
+                ran_s = min(ran_s, hang_s)
+            lines = max(0, ran_s - WARM_UP_S) // STEP_EVERY_S
             saved += lines // SAVE_EVERY_LINES * SAVE_EVERY_LINES * STEPS_PER_LINE
         return saved
 

@@ -81,8 +81,7 @@ def tres_by_name(job: DemoJob, *, allocated: bool, step: bool = False) -> str:
         for name, value in _tres_pairs(job, allocated)
         if not (step and name == "billing")
     ]
-    pairs.sort(key=lambda pair: pair[0].replace("gres/gpu:", "gres/gpu!"))
-    return ",".join(f"{name}={value}" for name, value in pairs)
+    return ",".join(sorted(f"{name}={value}" for name, value in pairs))
 
 
 def _tres_pairs(job: DemoJob, allocated: bool) -> list[tuple[str, str]]:
@@ -108,6 +107,11 @@ def derived_exit(job: DemoJob) -> tuple[int, int]:
     """The highest exit of the steps, as far as a step failed by itself."""
     failed = job.state in ("FAILED", "OUT_OF_MEMORY") and job.spec.steps and job.exit[0] < 128
     return job.exit if failed else (0, 0)
+
+
+def last_look(job: DemoJob) -> int:
+    """When the scheduler last thought about the job."""
+    return job.submit_t if job.start_t is None else job.start_t
 
 
 def dependency(view: View, job: DemoJob) -> str:

@@ -189,6 +189,7 @@ class World:
     def begin(self, job: DemoJob, run: Run) -> None:
         """The job starts now; its nodes are already its own."""
         self.dequeue(job)
+        self.give_up_nodes(job)
         job.moves += 1
         job.state, job.reason, job.start_t, job.end_t = "RUNNING", "None", self.t, None
         job.expected_t = job.begin_t = None
@@ -228,6 +229,9 @@ class World:
         job.held = job.held or held
         job.priority = 0 if job.held else max(1, job.priority)
         job.reason = "BeginTime"
+        if busy and not job.held:
+            for name in job.nodes:
+                self.nodes[name].kept_for = job.id
         if busy or job.completing:
             self._start_clearing(job, CLEAR_S)
         else:
@@ -238,6 +242,7 @@ class World:
     def drop(self, job: DemoJob, uid: int) -> None:
         """Cancel a job that waits: it is over at once."""
         self.dequeue(job)
+        self.give_up_nodes(job)
         job.moves += 1
         job.state, job.by_uid, job.end_t, job.start_t = "CANCELLED", uid, self.t, self.t
         if job.completing:
@@ -271,6 +276,12 @@ class World:
         if job.running:
             job.moves += 1
             self._plan_end(job)
+
+    def give_up_nodes(self, job: DemoJob) -> None:
+        """Nothing is kept for the job any longer."""
+        for node in self.nodes.values():
+            if node.kept_for == job.id:
+                node.kept_for = None
 
     def free_nodes(self, job: DemoJob) -> None:
         for name in job.nodes:
