@@ -24,10 +24,12 @@ from tests.cluster.layout import (
     node_address,
 )
 
+#: How long the controller remembers an ended job: Slurm's own default.
+MIN_JOB_AGE_S = 300
 NODE_RANGE = f"{NODES[0][:-2]}[{NODES[0][-2:]}-{NODES[-1][-2:]}]"
 
 
-def slurm_conf(layout: Layout) -> str:
+def slurm_conf(layout: Layout, *, min_job_age_s: int = MIN_JOB_AGE_S) -> str:
     """slurm.conf; the values are those of shared experience with one-machine clusters."""
     return f"""\
 # Written by tests/cluster at every `up`.
@@ -59,7 +61,7 @@ ReturnToService=2
 SlurmctldTimeout=60
 SlurmdTimeout=30
 KillWait=5
-MinJobAge=300
+MinJobAge={min_job_age_s}
 MaxJobCount=60000
 MaxArraySize=20001
 JobRequeue=1

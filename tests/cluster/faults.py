@@ -103,10 +103,22 @@ class Faults:
     def link_up(self, node: str) -> None:
         self._call("link", node=node, state="up")
 
-    def submit_other(self, *, name: str = "other", seconds: int = 600, gpus: int = 0) -> str:
-        """Submit a sleeping job as the cluster's second user; returns its id."""
+    def submit_other(
+        self,
+        *,
+        name: str = "other",
+        seconds: int = 600,
+        gpus: int = 0,
+        private_log: bool = False,
+    ) -> str:
+        """Submit a sleeping job as the cluster's second user; returns its id.
+
+        ``private_log`` gives it a log that only its owner may read (mode 0600), in a folder
+        that everybody may look into; else it has none.
+        """
         self.others_jobs = True
-        return str(self._call("submit_other", name=name, seconds=seconds, gpus=gpus)["job"])
+        fields = {"name": name, "seconds": seconds, "gpus": gpus, "private_log": private_log}
+        return str(self._call("submit_other", **fields)["job"])
 
     def cancel_other(self) -> None:
         """Cancel all jobs of the second user."""
@@ -122,6 +134,14 @@ class Faults:
         """``users`` (count, ave_us, total_us each) and ``types`` (count each)."""
         answer = self._call("sdiag", reset=reset)
         return {"users": answer["users"], "types": answer["types"]}
+
+    def forget_ended(self) -> None:
+        """Make the controller forget ended jobs 2 s after their end (default 300 s).
+
+        It looks for them every 10 s; wait for ``scontrol show job`` to know one no more.
+        """
+        self.broken = True
+        self._call("forget_ended")
 
     def reconfigure(self) -> None:
         self._call("reconfigure")

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tests.cluster.confs import MIN_JOB_AGE_S, put, slurm_conf
 from tests.cluster.daemons import (
     NODE_DAEMONS,
     healthy,
@@ -88,6 +89,7 @@ class Helper:
             "restore": self.restore,
             "submit_other": self.submit_other,
             "cancel_other": self.cancel_other,
+            "forget_ended": self.forget_ended,
         }
 
     def answer(self, line: bytes) -> Answer:
@@ -190,19 +192,26 @@ class Helper:
 
     def submit_other(self, request: Request) -> Answer:
         """A sleeping job of the second user, whom the tests cannot become."""
-        name, seconds, gpus = (request.get(key) for key in ("name", "seconds", "gpus"))
+        name, seconds, gpus, private = (
+            request.get(key) for key in ("name", "seconds", "gpus", "private_log")
+        )
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise ValueError("name must be 1 to 60 letters, digits, '_' or '-'")
         if not isinstance(seconds, int) or not isinstance(gpus, int):
             raise ValueError("seconds and gpus are whole numbers")
-        options = [f"--job-name={name}", "--output=/dev/null", "--chdir=/", "--parsable"]
+        # Slurm makes the log with the umask of whoever submits.
+        output = f"{self.layout.shared}/other-%j.log" if private else "/dev/null"
+        options = [f"--job-name={name}", f"--output={output}", "--chdir=/", "--parsable"]
         if gpus:
             options.append(f"--gres=gpu:h100:{gpus}")
-        argv = ("sbatch", *options, f"--wrap=exec sleep {seconds}")
-        return {"job": self._as_other(*argv).strip().partition(";")[0]}
+        argv = ("sbatch", *options, f"--wrap=echo private; exec sleep {seconds}")
+        answer = self._as_other("sh", "-c", 'umask 077; exec "$@"', "sh", *argv)
+        return {"job": answer.strip().partition(";")[0]}
 
     def cancel_other(self, _request: Request) -> Answer:
         self._as_other("scancel", f"--user={self.layout.users[1]}")
+        for log in self.layout.shared.glob("other-*.log"):
+            log.unlink(missing_ok=True)
         return {}
 
     def _as_other(self, *argv: str) -> str:
@@ -211,11 +220,24 @@ class Helper:
         env = ("env", f"HOME={entry.pw_dir}", f"USER={entry.pw_name}")
         return in_login(self.layout, *become, *env, *argv)
 
+    def forget_ended(self, _request: Request) -> Answer:
+        """Let the controller drop ended jobs at once, as a site does after MinJobAge."""
+        self._write_slurm_conf(min_job_age_s=2)
+        return {}
+
+    def _write_slurm_conf(self, *, min_job_age_s: int = MIN_JOB_AGE_S) -> None:
+        """Write slurm.conf where it would change, and let the daemons read it."""
+        text = slurm_conf(self.layout, min_job_age_s=min_job_age_s)
+        if self.layout.slurm_conf.read_text() != text:
+            put(self.layout.slurm_conf, text)
+            in_login(self.layout, "scontrol", "reconfigure")
+
     def restore(self, _request: Request) -> Answer:
         """Mend whatever was broken and wait until all of it answers."""
         for node in NODES:
             command("ip", "link", "set", cable_name(node), "up")
         start_all(self.layout)
+        self._write_slurm_conf()
         return {}
 
 
