@@ -8,6 +8,8 @@ from slurmtop.cli.job_rows import in_order, summary_line, table_lines
 from slurmtop.cli.options import Options
 from slurmtop.cli.queue_once import bad_records_text, fetch_queue, whose_text
 from slurmtop.cli.wiring import Wiring, load_settings, open_wiring
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.units import plural
 
 
 def run(options: Options) -> int:
@@ -37,6 +39,14 @@ async def queue_lines(wiring: Wiring, *, all_users: bool) -> list[str]:
     bad = bad_records_text(answer.value.bad)
     if bad is not None:
         lines.append(bad)
-    if jobs:
-        lines.extend(table_lines(jobs, now))
+    listed = [job for job in jobs if not _finished_task(job)]
+    if listed:
+        lines.extend(table_lines(listed, now))
+    if len(listed) < len(jobs):
+        hidden = plural(len(jobs) - len(listed), "completed task")
+        lines.append(f"{hidden} of arrays left out; slurmtop jobs lists them all")
     return lines
+
+
+def _finished_task(job: Job) -> bool:
+    return job.id.task is not None and job.state.phase is Phase.COMPLETED

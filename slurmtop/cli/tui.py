@@ -10,12 +10,13 @@ from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wirin
 from slurmtop.cli.zone import LocalZone
 from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info
 from slurmtop.collect.facts import gather_job_facts
-from slurmtop.collect.poller import Poller, SourceFailed
+from slurmtop.collect.poller import Poller, Source, SourceFailed
 from slurmtop.collect.sacct import Accounting
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
 from slurmtop.model.ports import RunnerError
+from slurmtop.model.snapshot import Parsed
 from slurmtop.ui.services import ActionExecutor, OnHealth, OnQueue, QueuePoller, Services
 
 #: How long the first paint may wait for the name of the cluster.
@@ -88,7 +89,7 @@ def make_services(
     accounting = Accounting(wiring.runner, cluster=wiring.cluster)
 
     def open_queue(*, user: str | None, on_value: OnQueue, on_health: OnHealth) -> QueuePoller:
-        source = wiring.queue_source(
+        source: Source[Parsed[Job]] = wiring.queue_source(
             all_users=user is None, user=user, interval_s=config.queue_interval_s
         )
         return Poller(source, wiring.clock, on_value, on_health)

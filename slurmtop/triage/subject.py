@@ -3,7 +3,7 @@
 import re
 import shlex
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus
 from slurmtop.model.job import AccountingRecord, Job, JobDetail, JobState, LimitKind
@@ -12,6 +12,9 @@ from slurmtop.model.units import ago_text
 from slurmtop.model.verdict import Evidence, NextStep
 
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
+#: The clocks of the file server and of the controller may differ by this much.
+CLOCKS_APART = timedelta(seconds=60)
+
 _NAMES = frozenset({"Slurm", "Python", "Linux"})
 _ID = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,10})?")
 
@@ -239,7 +242,9 @@ def read_logs(subject: Subject) -> tuple[LogFacts, ...]:
         log
         for log in subject.facts.logs
         if log.status is LogStatus.READ
-        and not (log.mtime is not None and started is not None and log.mtime < started)
+        and not (
+            log.mtime is not None and started is not None and log.mtime < started - CLOCKS_APART
+        )
     ]
     return tuple(
         sorted(found, key=lambda log: log.mtime.timestamp() if log.mtime else 0.0, reverse=True)

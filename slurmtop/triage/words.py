@@ -92,19 +92,25 @@ def _proof(verdict: Verdict, room: int) -> str:
             return _cut(f"none: {visible(missing.family)}: {visible(missing.why)}", room)
         return _cut("none: nothing could be read", room)
     evidence = verdict.evidence[0]
-    place = _short_place(evidence, int(room * _PLACE_SHARE))
     text = visible(" ".join(evidence.text.split()))
+    whole = f"{place_text(evidence)}: {text}"
+    if cell_width(whole) <= room:
+        return whole
+    place = _short_place(evidence, int(room * _PLACE_SHARE))
     return _cut(f"{place}: {text}" if place else text, room)
 
 
 def _short_place(evidence: Evidence, room: int) -> str:
     place = place_text(evidence)
-    if cell_width(place) <= room:
-        return place
     if evidence.family == "slurm":
         # A command with its end missing is another command.
+        if cell_width(place) <= room:
+            return place
         return "Slurm" if room >= 5 else ""
-    tail = place
+    folder, slash, name = place.rpartition("/")
+    tail = f"…/{name}" if slash and len(folder) > 2 else place
+    if cell_width(tail) <= room:
+        return tail
     while tail and cell_width(tail) > room - 1:
         tail = tail[1:]
     return f"…{tail}" if tail else ""

@@ -39,6 +39,9 @@ def value(*names):
                 return word[len(name) + 1:]
     return None
 
+if data.get("bell"):
+    with open(data["bell"], "wb") as bell:
+        bell.write(b"!")
 wait = data.get("slow_s", {}).get(program)
 if wait:
     time.sleep(wait)

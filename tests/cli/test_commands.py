@@ -1,0 +1,264 @@
+"""The other subcommands, and how every one of them ends."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.stand_ins import StandIns, current_name, detail_text, queue_row, slurmtop
+
+
+def three_jobs(slurm: StandIns) -> None:
+    slurm.say(
+        jobs=[
+            queue_row("4711"),
+            queue_row("4712_[1-5]", "PENDING", Reason="Priority"),
+            queue_row("4713", "PENDING", UserName="somebody", Reason="Resources"),
+        ],
+        details={"4711": detail_text("4711", "RUNNING")},
+    )
+
+
+def test_jobs(slurm: StandIns, home: Path) -> None:
+    three_jobs(slurm)
+    done = slurmtop(slurm.environ(home), "jobs")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"6 jobs of {current_name()}: 1 running, 5 waiting")
+    assert [line.split()[0] for line in lines[1:]] == ["JOB", "4711", "4712_[1-5]"]
+
+
+def test_jobs_of_everybody_filtered_as_json(slurm: StandIns, home: Path) -> None:
+    three_jobs(slurm)
+    done = slurmtop(
+        slurm.environ(home), "jobs", "--all-users", "--filter", "state:pending", "--json"
+    )
+    found = json.loads(done.stdout)
+    assert found["schema"] == "slurmtop.jobs/1"
+    assert found["user"] is None
+    assert found["age_s"] >= 0
+    assert found["unreadable_records"] == 0
+    assert [job["id"] for job in found["jobs"]] == ["4713", "4712_[1-5]"]
+    assert found["jobs"][1]["tasks"] == 5
+    assert found["jobs"][0]["start"] is None
+
+
+def test_a_filter_that_is_none(slurm: StandIns, home: Path) -> None:
+    done = slurmtop(slurm.environ(home), "jobs", "--filter", "stat:pending")
+    assert done.returncode == 64
+    assert "--filter" in done.stderr
+    assert slurm.calls == []
+
+
+@pytest.mark.parametrize("arguments", [("jobs",), ("jobs", "--json"), ()])
+def test_an_outage_is_no_empty_queue(
+    slurm: StandIns, home: Path, arguments: tuple[str, ...]
+) -> None:
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    slurm.say(refuse={"squeue": [words, 1]})
+    done = slurmtop(slurm.environ(home), *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("slurmtop: the queue cannot be read: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_empty_queue_says_so(slurm: StandIns, home: Path) -> None:
+    slurm.say(jobs=[])
+    done = slurmtop(slurm.environ(home))
+    assert done.returncode == 0
+    assert done.stdout == f"0 jobs of {current_name()} (0 s old)\n"
+
+
+def test_the_plain_report(slurm: StandIns, home: Path) -> None:
+    three_jobs(slurm)
+    mine = slurmtop(slurm.environ(home))
+    assert mine.returncode == 0
+    assert "4711" in mine.stdout
+    assert "4713" not in mine.stdout
+    everybody = slurmtop(slurm.environ(home), "--all-users")
+    assert "4713" in everybody.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("why", "4711"), ("jobs",)])
+def test_without_slurm(home: Path, slurm: StandIns, arguments: tuple[str, ...]) -> None:
+    done = slurmtop({**slurm.environ(home), "PATH": "/nowhere"}, *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "slurmtop demo" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_demo_without_a_terminal(home: Path, slurm: StandIns) -> None:
+    done = slurmtop({**slurm.environ(home), "PATH": "/nowhere"}, "demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Nothing here is real." in done.stdout
+    lines = done.stdout.splitlines()
+    quiet = next(n for n, line in enumerate(lines) if "that alone is not a hang" in line)
+    assert lines[quiet - 1].startswith("slurmtop why ")
+    assert "does not tell the rank yet" in lines[quiet + 4]
+    failed = next(n for n, line in enumerate(lines) if line.startswith("what   failed"))
+    assert lines[failed + 1].startswith("who    ")
+    assert lines[failed + 2].startswith("proof  ")
+    assert lines[failed + 3].startswith("do     ")
+
+
+def test_an_unknown_scenario(home: Path, slurm: StandIns) -> None:
+    done = slurmtop(slurm.environ(home), "demo", "nosuch")
+    assert done.returncode == 64
+    assert "busy" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--version",), ("--help",), ("why", "4711"), ("why", "4711", "--json"), ("jobs",),
+     ("jobs", "--json"), (), ("demo",)],
+)  # fmt: skip
+def test_textual_is_imported_by_the_screen_only(
+    slurm: StandIns, home: Path, arguments: tuple[str, ...]
+) -> None:
+    three_jobs(slurm)
+    code = (
+        "import sys\n"
+        "from slurmtop.cli.main import main\n"
+        f"main({list(arguments)!r})\n"
+        "bad = {'textual', 'rich', 'plotext', 'asyncssh'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {bad}' if bad else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=slurm.environ(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_children_are_not_filtered_by_the_environment(slurm: StandIns, home: Path) -> None:
+    three_jobs(slurm)
+    done = slurmtop(slurm.environ(home, SQUEUE_STATES="RUNNING", SLURM_CLUSTERS="beta"), "jobs")
+    assert done.returncode == 0
+    assert "4712" in done.stdout
+    (call,) = slurm.calls
+    assert call[call.index("-M") + 1] == "beta"
+
+
+@pytest.mark.parametrize("named", ["a,b", "all", "--x"])
+def test_several_clusters_need_a_choice(slurm: StandIns, home: Path, named: str) -> None:
+    done = slurmtop(slurm.environ(home, SLURM_CLUSTERS=named), "jobs")
+    assert done.returncode == 64
+    assert "--cluster NAME" in done.stderr
+    chosen = slurmtop(slurm.environ(home, SLURM_CLUSTERS=named), "jobs", "--cluster", "a")
+    assert chosen.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("thme: nord\n", "line 1"), ("a: [\n", "not YAML"), ("queue_interval_s: soon\n", "seconds")],
+)
+def test_settings_that_are_wrong(
+    slurm: StandIns, home: Path, tmp_path: Path, text: str, says: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    done = slurmtop(slurm.environ(home), "jobs", "--config", str(file))
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert slurm.calls == []
+    missing = slurmtop(slurm.environ(home), "jobs", "--config", str(tmp_path / "none.yaml"))
+    assert missing.returncode == 1
+    assert "there is no such file" in missing.stderr
+
+
+def test_recording_and_replay_that_cannot_be(slurm: StandIns, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    into_file = slurmtop(slurm.environ(home), "jobs", "--record", str(file))
+    assert into_file.returncode == 1
+    assert "cannot record into" in into_file.stderr
+    nothing = slurmtop(slurm.environ(home), "jobs", "--replay", str(tmp_path / "nothing"))
+    assert nothing.returncode == 1
+    assert "cannot replay" in nothing.stderr
+    assert nothing.stderr.count("\n") == 1
+
+
+def _start(environ: dict[str, str], *arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "slurmtop", *arguments],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+class Bell:
+    """A pipe with a name into which a stand-in says that it was called."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self._handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def wait(self, seconds: float = 20.0) -> None:
+        heard, _, _ = select.select([self._handle], [], [], seconds)
+        assert heard, "the stand-in was not called"
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+
+@pytest.fixture
+def bell(tmp_path: Path) -> Iterator[Bell]:
+    made = Bell(tmp_path / "bell")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("arguments", [("jobs",), ("why", "4711"), ()])
+def test_ctrl_c_is_quiet(
+    slurm: StandIns, home: Path, tmp_path: Path, bell: Bell, arguments: tuple[str, ...]
+) -> None:
+    slurm.say(slow_s={"squeue": 30}, bell=str(tmp_path / "bell"))
+    process = _start(slurm.environ(home), *arguments)
+    bell.wait()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (out, err) == (b"", b"")
+
+
+def test_a_closed_pipe_is_quiet(slurm: StandIns, home: Path) -> None:
+    slurm.say(jobs=[queue_row(str(1000 + n)) for n in range(3_000)], slow_s={"squeue": 0.3})
+    process = _start(slurm.environ(home), "jobs")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=30) == 141
+    assert err == b""
+
+
+def test_odd_locales_cost_signs_only(slurm: StandIns, home: Path) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="模型"), queue_row("4712", Name="a\udcffb")])
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-m", "slurmtop", "jobs"],
+        env=slurm.environ(home, LC_ALL="POSIX", PYTHONCOERCECLOCALE="0"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"4711" in done.stdout
+    assert b"4712" in done.stdout

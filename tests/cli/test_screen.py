@@ -1,0 +1,62 @@
+"""The screen in a real terminal: first rows, leaving, and what a signal leaves behind."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.stand_ins import StandIns, queue_row
+from tests.cli.terminal import Terminal
+
+#: What Textual sends to take back the other screen, the hidden cursor and the mouse.
+RESTORED = ("\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l")
+
+
+def test_first_rows_and_leaving(slurm: StandIns, home: Path) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("my-training")
+        terminal.type("q")
+        assert terminal.leave() == 0
+        assert all(sign in terminal.text for sign in RESTORED)
+        assert terminal.restored
+    squeues = [call for call in slurm.calls if call[0] == "squeue"]
+    assert len(squeues) == 1, "the early answer is the first answer"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_puts_the_terminal_back(slurm: StandIns, home: Path, number: int) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("my-training")
+        os.kill(terminal.process.pid, number)
+        assert terminal.leave() == 128 + number
+        assert all(sign in terminal.text for sign in RESTORED)
+        assert terminal.restored
+
+
+def test_leaving_does_not_wait_for_a_squeue_that_hangs(slurm: StandIns, home: Path) -> None:
+    slurm.say(slow_s={"squeue": 60})
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("\x1b[?1049h")
+        terminal.wait_for("quit")
+        terminal.type("q")
+        assert terminal.leave(8) == 0
+
+
+def test_an_outage_at_the_start_is_shown(slurm: StandIns, home: Path) -> None:
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    slurm.say(refuse={"squeue": [words, 1], "scontrol": [words, 1]})
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("controller")
+        terminal.type("q")
+        assert terminal.leave() == 0
+
+
+def test_the_demo_opens(slurm: StandIns, home: Path) -> None:
+    with Terminal({**slurm.environ(home), "PATH": "/nowhere"}, "demo") as terminal:
+        terminal.wait_for("moe-8x7b")
+        terminal.type("q")
+        assert terminal.leave() == 0
+    assert not (home / ".local").exists()
