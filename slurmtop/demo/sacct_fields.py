@@ -144,6 +144,14 @@ def _tres_usage(view: View, row: Row) -> str:
     )
 
 
+def _disk(view: View, row: Row) -> str:
+    """``12.31M``, never a smaller unit."""
+    if _usage(view, row) is None:
+        return ""
+    hundredths = 1 if row.step == "batch" else 100 + scatter(row.job.id, 9_000)
+    return f"{hundredths / 100:.2f}M"
+
+
 def _max_rss(view: View, row: Row) -> str:
     usage = _usage(view, row)
     return "" if usage is None else f"{usage[1]}K"
@@ -206,6 +214,8 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("AllocTRES", 10, _alloc_tres),
     ("AssocID", 7, _job_only(lambda v, r: str(r.job.spec.uid - 990))),
     ("AveCPU", 10, lambda v, r: padded_secs(u[0] // 8) if (u := _usage(v, r)) else ""),
+    ("AveDiskRead", 14, _disk),
+    ("AveDiskWrite", 14, _disk),
     ("AveRSS", 10, _max_rss),
     ("AveVMSize", 10, _none),
     ("Cluster", 10, lambda v, r: CLUSTER),
@@ -297,14 +307,31 @@ def _planned(view: View, row: Row) -> int:
     return max(0, until - row.submit_t)
 
 
+#: What this cluster does not measure or does not use: always empty.
+_EMPTY = (
+    "AveCPUFreq", "AvePages", "BlockID", "Container", "DBIndex", "Layout", "MaxDiskRead",
+    "MaxDiskReadNode", "MaxDiskReadTask", "MaxDiskWrite", "MaxDiskWriteNode", "MaxDiskWriteTask",
+    "MaxPages", "MaxPagesNode", "MaxPagesTask", "MaxVMSizeNode", "MaxVMSizeTask", "McsLabel",
+    "MinCPU", "MinCPUNode", "MinCPUTask", "PlannedCPU", "PlannedCPURAW", "QOSRAW", "QOSREQ",
+    "ReqCPUFreq", "ReqCPUFreqGov", "ReqCPUFreqMax", "ReqCPUFreqMin", "ReservationId", "SLUID",
+    "TRESUsageInMaxNode", "TRESUsageInMaxTask", "TRESUsageInMin", "TRESUsageInMinNode",
+    "TRESUsageInMinTask", "TRESUsageOutAve", "TRESUsageOutMax", "TRESUsageOutMaxNode",
+    "TRESUsageOutMaxTask", "TRESUsageOutMin", "TRESUsageOutMinNode", "TRESUsageOutMinTask",
+    "WCKeyID",
+)  # fmt: skip
+_ALL = tuple(
+    sorted((*_TABLE, *((name, 10, _none) for name in _EMPTY)), key=lambda entry: entry[0].lower())
+)
+
+
 def find_field(name: str) -> tuple[str, int, Value] | None:
     """A column by its name in any case; the start of a name will do, as with the real one."""
     lower = name.lower()
-    for entry in _TABLE:
+    for entry in _ALL:
         if entry[0].lower() == lower:
             return entry
-    matches = [entry for entry in _TABLE if lower and entry[0].lower().startswith(lower)]
+    matches = [entry for entry in _ALL if lower and entry[0].lower().startswith(lower)]
     return matches[0] if matches else None
 
 
-NAMES = tuple(name for name, _, _ in _TABLE)
+NAMES = tuple(name for name, _, _ in _ALL)

@@ -130,7 +130,7 @@ def _running_now(world: World) -> None:
     learner = _running(world, 4815, het, -26, {"gpu05": (4,)})
     world.join([learner, _running(world, 4816, actors, -26, {"gpu05": (5, 6)})])
     hung = _spec(
-        "moe-8x7b", nodes=2, limit_s=DAY, hang_s=116 * MINUTE, workdir="/shared/alice/moe",
+        "moe-8x7b", nodes=2, limit_s=DAY, hang_s=112 * MINUTE, workdir="/shared/alice/moe",
         stdout="logs/moe_%j.log",
     )  # fmt: skip
     _running(world, 4817, hung, -123, {"gpu03": ALL8, "gpu04": ALL8})
@@ -151,11 +151,11 @@ def _running_now(world: World) -> None:
 def _requeued(world: World) -> None:
     """A job that was requeued once and goes on from its checkpoint."""
     sft = _spec(
-        "sft-llama", 4, limit_s=8 * HOUR, run_s=98 * MINUTE, append=True, story="bar",
+        "sft-llama", 4, limit_s=8 * HOUR, run_s=51 * MINUTE, append=True, story="bar",
         workdir="/shared/alice/sft", stdout="logs/sft_%j.log", script="sft.sbatch",
     )  # fmt: skip
-    job = world.submit(sft, -251 * MINUTE, id=4822, priority=12_000)
-    world.place(job, -240 * MINUTE, {"gpu05": (0, 1, 2, 3)}, end_t=-52 * MINUTE)
+    job = world.submit(sft, -186 * MINUTE, id=4822, priority=12_000)
+    world.place(job, -175 * MINUTE, {"gpu05": (0, 1, 2, 3)}, end_t=-52 * MINUTE)
     first = job.runs[-1]
     first.state, first.exit, first.by_uid = "REQUEUED", (0, 15), None
     job.restarts, job.exit, job.submit_t = 1, (0, 0), -52 * MINUTE
@@ -166,7 +166,7 @@ def _requeued(world: World) -> None:
 def _sweep(world: World) -> None:
     """An array that has been going for hours: eight tasks at a time on gpu06."""
     rest = world.submit(SWEEP, -482 * MINUTE, id=4830, priority=15_000)
-    free_at = [-480 * MINUTE] * 8
+    free_at = [-480 * MINUTE - 350] * 8
     tasks = list(rest.tasks or ())
     while tasks and min(free_at) <= 0:
         slot = free_at.index(min(free_at))

@@ -23,6 +23,7 @@ WARM_UP_S = 90
 TOTAL_STEPS = 72_000
 BATCH_STEPS = 1_250
 BAR_STEPS = 2_400
+BAR_SAVED = 1_680
 _BUS_IDS = ("1b000", "43000", "52000", "61000", "9d000", "c3000", "d1000", "df000")
 _ASIDE = 11
 """The rank that never comes to the collective in the job that hangs."""
@@ -226,7 +227,7 @@ def epochs(teller: Teller) -> Iterator[Piece]:
 
 def bar(teller: Teller) -> Iterator[Piece]:
     """A progress bar that rewrites its line with carriage returns."""
-    done = 1_000 * teller.attempt
+    done = BAR_SAVED * teller.attempt
     yield _text(
         teller.t + 3,
         f"{teller.stamp(teller.t + 3)} INFO loading meta-llama-8b, resume step {done}",
