@@ -126,6 +126,8 @@ KEYS: tuple[Key, ...] = (
         "Scroll one page down",
         "job",
     ),
+    Key("job.left", ("left",), "scroll_tab('left')", "left", "Scroll to the left", "job"),
+    Key("job.right", ("right",), "scroll_tab('right')", "right", "Scroll to the right", "job"),
     Key("job.top", ("g", "home"), "scroll_tab('home')", "top", "To the first line", "job"),
     Key("job.bottom", ("G", "end"), "scroll_tab('end')", "bottom", "To the last line", "job"),
     Key(

@@ -18,8 +18,9 @@ from slurmtop.ui.present.spans import line_width, plain
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from tests.build import make_job, make_state
 from tests.fakes import START
-from tests.ui.golden import Golden, screen_text
+from tests.ui.golden import Golden
 from tests.ui.harness import Bench
+from tests.ui.job_bench import part_text
 
 SIZE = (80, 24)
 
@@ -50,7 +51,7 @@ class Dialog:
         return screen
 
     def text(self) -> str:
-        return screen_text(self.pilot.app)
+        return part_text(self.pilot.app, "#dialog")
 
 
 async def opened(pilot: Pilot[None], bench: Bench, app: SlurmtopApp, jobs: Sequence[Job]) -> Dialog:
@@ -76,11 +77,18 @@ async def test_it_fits_80_by_24(
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         dialog = await opened(pilot, bench, app, jobs)
-        golden(name, app)
+        golden(name, dialog.text())
         for part in ("#no", "#yes"):
             region = dialog.screen.query_one(part, Button).region
             assert region.height == 1
             assert region.bottom < 24
+
+
+async def test_brackets_of_an_id_stay_in_the_title(bench: Bench) -> None:
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        dialog = await opened(pilot, bench, app, (make_job("4711_[7]", "PENDING"),))
+        assert "Cancel job 4711_[*]" in dialog.text()
 
 
 @pytest.mark.parametrize("key", ["enter", "n", "escape"])

@@ -138,11 +138,11 @@ async def test_paging_up_reaches_the_first_line_in_bounded_memory() -> None:
         seen.update(row.text for row in pager.window.rows)
     assert pager.window.at_start
     assert len(seen) == 60_000
-    assert not pager.window.at_end
-    for _ in range(100):
+    steps = 0
+    while not pager.window.at_end and steps < 100:
         await pager.newer()
-        if pager.window.at_end:
-            break
+        steps += 1
+    assert steps > 5
     assert pager.window.rows[-1].text == "line 0059999"
 
 

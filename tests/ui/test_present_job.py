@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -33,7 +34,7 @@ def shown(card: JobCard, *, now: datetime = START, width: int = 80) -> str:
     return "\n".join(plain(line) for line in header_lines(card, now, width, UTC))
 
 
-def card(**fields: object) -> JobCard:
+def card(**fields: Any) -> JobCard:
     job = make_job("4711", **fields)
     return JobCard(asked="4711", job=job, sampled_at=START)
 

@@ -65,7 +65,8 @@ class JobCard:
 
     ``sampled_at`` is when the queue last showed the job; ``detail`` comes from ``scontrol
     show job`` at ``detail_at``. ``trouble`` is a sentence when the queue cannot be read now;
-    ``gone`` means that a good answer of the queue no longer holds the job.
+    ``gone`` means that a good answer of the queue no longer holds the job; ``unknown`` that
+    everything was asked and nothing knows it.
     """
 
     asked: str
@@ -75,6 +76,7 @@ class JobCard:
     detail_at: datetime | None = None
     trouble: str | None = None
     gone: bool = False
+    unknown: bool = False
     stale_after_s: float = 60.0
 
 
@@ -273,6 +275,8 @@ def _times(card: JobCard, job: Job, now: datetime, zone: tzinfo | None) -> Line:
 
 def _age(card: JobCard, now: datetime) -> Line:
     """How old the data is; an outage and a job that is gone each in their own words."""
+    if card.sampled_at is None and card.unknown and not card.trouble:
+        return (("no record of it was found", "warn"),)
     if card.sampled_at is None:
         return ((card.trouble or "asking Slurm …", "bad" if card.trouble else "busy"),)
     age = (now - card.sampled_at).total_seconds()
@@ -303,3 +307,16 @@ def tab_line(names: Sequence[str], current: int, width: int) -> Line:
         chosen = index == current
         line.append((f"[{name}]" if chosen else f" {name} ", "strong" if chosen else "dim"))
     return cut_line(tuple(line), width)
+
+
+def marks_line(*, cluster: str, demo: str, read_only: bool, calls: int) -> Line:
+    """What must be in sight on every screen: a demo, read-only, the calls that were made."""
+    parts: list[Line] = []
+    if demo:
+        parts.append(((f"DEMO {visible(demo)}, simulated", "warn"),))
+    if read_only:
+        parts.append((("read-only", "warn"),))
+    if cluster:
+        parts.append(((visible(cluster), "dim"),))
+    parts.append(((f"{calls} calls/min", "dim"),))
+    return join(parts)

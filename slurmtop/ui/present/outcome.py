@@ -58,7 +58,7 @@ def begun(action: Action, now: datetime) -> Progress:
 
 
 def progress_lines(progress: Progress, now: datetime, width: int) -> tuple[Line, ...]:
-    """All of it; the last line says how to close."""
+    """All of it, the worst first."""
     out: list[Line] = []
     if progress.refusal is not None:
         out.extend(_text(visible(progress.refusal), width, "warn"))
@@ -68,11 +68,12 @@ def progress_lines(progress: Progress, now: datetime, width: int) -> tuple[Line,
         out.extend(_outcome(progress.outcome, width))
     else:
         out.extend(_running(progress, now, width))
-    close = (
-        "esc closes" if progress.over else "esc closes this; it goes on, and its result is shown"
-    )
-    out.extend([(), ((close, "dim"),)])
     return tuple(cut_line(line, width) for line in out)
+
+
+def close_text(progress: Progress) -> str:
+    """How to close it, and what that means."""
+    return "esc closes" if progress.over else "esc closes this, it goes on"
 
 
 def _text(text: str, width: int, role: str, indent: str = "") -> list[Line]:
@@ -103,11 +104,11 @@ def _outcome(outcome: Outcome, width: int) -> list[Line]:
     if len(outcome.jobs) != 1 or outcome.refused is not None:
         role = "good" if outcome.ok else "bad" if outcome.refused else "warn"
         out.extend(_text(visible(outcome.sentence), width, role))
+    if outcome.trouble:
+        out.extend(_text(visible(outcome.trouble), width, "bad"))
     ordered = sorted(outcome.jobs, key=lambda job: _WORST_FIRST.index(job.result))
     for job in ordered:
         out.extend(_text(_job_text(job), width, _ROLES[job.result]))
-    if outcome.trouble:
-        out.extend(_text(visible(outcome.trouble), width, "bad"))
     if outcome.refused is None:
         out.extend(_commands(outcome.action, width))
         out.append(((f"  read back after {ago_text(outcome.took_s)}", "dim"),))

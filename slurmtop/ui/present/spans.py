@@ -57,6 +57,16 @@ def join(parts: Sequence[Line], gap: str = GAP) -> Line:
     return tuple(out)
 
 
+def join_in_rows(parts: Sequence[Line], width: int, gap: str = GAP) -> list[Line]:
+    """Like :func:`join`, on as many lines as the parts need; no part is split in two."""
+    rows: list[list[Line]] = [[]]
+    for part in parts:
+        if rows[-1] and line_width(join([*rows[-1], part], gap)) > width:
+            rows.append([])
+        rows[-1].append(part)
+    return [cut_line(join(row, gap), width) for row in rows]
+
+
 def join_with_slack(
     parts: Sequence[Line], slack: int, width: int, gap: str = GAP, least: int = 8
 ) -> Line:

@@ -21,7 +21,7 @@ from slurmtop.model.verdict import (
 )
 from slurmtop.triage.words import four_lines, place_text
 from slurmtop.ui.present.job import moment_text
-from slurmtop.ui.present.spans import Line, cut_line, join, wrap
+from slurmtop.ui.present.spans import Line, cut_line, join_in_rows, wrap
 
 STATE_ROLES = {
     State.PENDING: "wait",
@@ -72,7 +72,7 @@ def why_lines(
     if status:
         out.append(status)
     if verdict is not None:
-        out.append(_judgement(verdict, now, zone))
+        out.extend(_judgement(verdict, now, width, zone))
         out.extend(_culprits(verdict.culprits, width))
         out.extend(_evidence("Evidence", verdict.evidence, width, now, zone))
         out.extend(_evidence("Against", verdict.against, width, now, zone))
@@ -100,7 +100,7 @@ def _status(state: WhyState, now: datetime) -> Line:
     return ()
 
 
-def _judgement(verdict: Verdict, now: datetime, zone: tzinfo | None) -> Line:
+def _judgement(verdict: Verdict, now: datetime, width: int, zone: tzinfo | None) -> list[Line]:
     parts: list[Line] = [((str(verdict.state), STATE_ROLES[verdict.state]),)]
     if verdict.cls:
         parts.append((("class ", "label"), (visible(verdict.cls), "")))
@@ -112,7 +112,7 @@ def _judgement(verdict: Verdict, now: datetime, zone: tzinfo | None) -> Line:
     if verdict.made_at is not None:
         age = (now - verdict.made_at).total_seconds()
         parts.append(((f"judged {ago_text(age)} ago", "dim"),))
-    return join(parts)
+    return join_in_rows(parts, width)
 
 
 def _heading(text: str) -> list[Line]:

@@ -6,6 +6,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
@@ -56,10 +57,10 @@ class ConfirmScreen(ModalScreen[bool]):
         Binding("n", "no", "no", show=False),
         Binding("y", "yes", "yes", show=False),
         Binding("left,right", "other_button", "other button", show=False),
-        Binding("up", "scroll_body(-1)", "up", show=False),
-        Binding("down", "scroll_body(1)", "down", show=False),
-        Binding("pageup", "scroll_body(-10)", "page up", show=False),
-        Binding("pagedown", "scroll_body(10)", "page down", show=False),
+        Binding("up", "scroll_body('up')", "up", show=False),
+        Binding("down", "scroll_body('down')", "down", show=False),
+        Binding("pageup", "scroll_body('page_up')", "page up", show=False),
+        Binding("pagedown", "scroll_body('page_down')", "page down", show=False),
     ]
 
     def __init__(self, action: Action) -> None:
@@ -74,7 +75,8 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as dialog:
-            dialog.border_title = present.title_text(self.action)
+            # As Content: a plain string would be read as markup, and ids hold brackets.
+            dialog.border_title = Content(present.title_text(self.action))
             yield self._body
             yield self._news
             yield self._ask
@@ -186,6 +188,6 @@ class ConfirmScreen(ModalScreen[bool]):
         no, yes = self.query_one("#no", Button), self.query_one("#yes", Button)
         (no if yes.has_focus or yes.disabled else yes).focus()
 
-    def action_scroll_body(self, lines: int) -> None:
+    def action_scroll_body(self, how: str) -> None:
         """Scroll what does not fit."""
-        self._body.scroll_relative(y=lines, animate=False)
+        self._body.scroll_by(how)

@@ -12,6 +12,7 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.script import ScriptStatus
+from slurmtop.parse.mask import mask
 from slurmtop.triage.why import explain_job
 from slurmtop.triage.words import four_lines
 from slurmtop.ui.actions_flow import cancel_jobs
@@ -22,9 +23,10 @@ from slurmtop.ui.present.job import (
     JobCard,
     expected_start_text,
     header_lines,
+    marks_line,
     tab_line,
 )
-from slurmtop.ui.present.spans import Line, plain
+from slurmtop.ui.present.spans import Line, ends, plain
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.widgets.footer import KeyFooter
 from slurmtop.ui.widgets.lines import LinesBox
@@ -115,6 +117,7 @@ class JobScreen(BaseScreen):
             detail=facts.detail if facts is not None else None,
             detail_at=facts.now if facts is not None else None,
             trouble=health.failure.sentence if health.failure is not None else None,
+            unknown=facts is not None and job is None,
             gone=gone is not None and not (job is not None and job.state.ended),
             stale_after_s=2.5 * max(health.interval_s, 20.0),
         )
@@ -135,6 +138,7 @@ class JobScreen(BaseScreen):
 
     def on_second_passed(self, event: SecondPassed) -> None:
         self._header.refresh()
+        self._tabs.refresh()
         if self.tab == 0:
             self.why.rebuild()
 
@@ -193,7 +197,14 @@ class JobScreen(BaseScreen):
     # Tabs
 
     def _tab_lines(self, width: int) -> tuple[Line, ...]:
-        return (tab_line(TABS, self.tab, width),)
+        services = self.services
+        marks = marks_line(
+            cluster=services.cluster_label,
+            demo=services.demo,
+            read_only=services.read_only,
+            calls=services.calls_last_minute(),
+        )
+        return (ends(tab_line(TABS, self.tab, width), marks, width),)
 
     def _show_tab(self, tab: int) -> None:
         self.tab = tab
@@ -228,15 +239,11 @@ class JobScreen(BaseScreen):
         self._show_tab((self.tab - 1) % len(TABS))
 
     def action_scroll_tab(self, how: str) -> None:
-        """Scroll what the tab shows: up, down, page_up, page_down, home, end."""
-        logs = TABS[self.tab] == "Logs"
-        if logs and how == "end":
-            self.logs.to_end()
-        elif logs and how == "home":
-            self.logs.to_start()
+        """Scroll what the tab shows: up, down, page_up, page_down, home, end, left, right."""
+        if TABS[self.tab] == "Logs":
+            self.logs.scroll_view(how)
         else:
-            view = (self.why, self.logs.view, self.script)[self.tab]
-            getattr(view, f"scroll_{how}")(animate=False)
+            (self.script if TABS[self.tab] == "Script" else self.why).scroll_by(how)
 
     # Script
 
@@ -272,8 +279,9 @@ class JobScreen(BaseScreen):
     def action_copy(self) -> None:
         verdict = self.why.state.verdict
         if verdict is not None:
-            self.app.copy_to_clipboard("\n".join(four_lines(verdict, COPY_WIDTH)))
-            self.why.show_state(replace(self.why.state, note="copied to the clipboard"))
+            lines = "\n".join(four_lines(verdict, COPY_WIDTH))
+            self.app.copy_to_clipboard(mask(lines.encode()).decode("utf-8", errors="replace"))
+            self.notify("copied the four lines", markup=False, timeout=3)
 
     def action_cancel(self) -> None:
         job = self.job

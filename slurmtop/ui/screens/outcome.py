@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 
 from slurmtop.ui.messages import SecondPassed
-from slurmtop.ui.present.outcome import Progress, progress_lines
+from slurmtop.ui.present.outcome import Progress, close_text, progress_lines
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.widgets.lines import LinesView
 
@@ -30,6 +31,10 @@ class OutcomeScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "close", "close", show=False),
+        Binding("up,k", "scroll_body('up')", "up", show=False),
+        Binding("down,j", "scroll_body('down')", "down", show=False),
+        Binding("pageup", "scroll_body('page_up')", "page up", show=False),
+        Binding("pagedown,space", "scroll_body('page_down')", "page down", show=False),
     ]
 
     def __init__(self, progress: Progress) -> None:
@@ -37,20 +42,24 @@ class OutcomeScreen(ModalScreen[None]):
         self.progress = progress
         self.closed = False
         """A person has closed it, perhaps before the result was there."""
+        self._box = Vertical(id="outcome")
         self._body = LinesView(self._lines, id="outcome-body")
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="outcome") as box:
-            box.border_title = self.progress.title
+        with self._box:
             yield self._body
 
     def on_mount(self) -> None:
+        # As Content: a plain string would be read as markup, and ids hold brackets.
+        self._box.border_title = Content(self.progress.title)
+        self._box.border_subtitle = close_text(self.progress)
         self._body.focus()
 
     def show(self, progress: Progress) -> None:
         """Show how far it is now."""
         self.progress = progress
         if self.is_attached:
+            self._box.border_subtitle = close_text(progress)
             self._body.rebuild()
 
     def on_second_passed(self, event: SecondPassed) -> None:
@@ -66,3 +75,7 @@ class OutcomeScreen(ModalScreen[None]):
         """Close the screen; what runs goes on and is shown when it is done."""
         self.closed = True
         self.dismiss(None)
+
+    def action_scroll_body(self, how: str) -> None:
+        """Scroll what does not fit."""
+        self._body.scroll_by(how)

@@ -15,6 +15,9 @@ from textual.widget import Widget
 from slurmtop.model.text import cell_width
 from slurmtop.ui.present.spans import ROLES, Line
 
+#: Columns that a long line moves by.
+SIDE_STEP = 16
+
 ROLE_CLASSES = {f"lines--{role}" for role in ROLES if role}
 
 ROLE_CSS = """
@@ -68,11 +71,38 @@ class LinesBox(Widget):
         return line_strip(self, self._lines[y], width)
 
 
-class LinesView(ScrollView, can_focus=True):
+class KeyScroll(ScrollView):
+    """Scrolls by the words of the key table.
+
+    At once, never to a target that is reached later: by then it may be another place.
+    """
+
+    def scroll_by(self, how: str) -> None:
+        """Scroll up, down, page_up, page_down, home, end, left or right."""
+        x, y = self.scroll_offset
+        page = max(1, self.size.height - 1)
+        target = {
+            "up": (x, y - 1),
+            "down": (x, y + 1),
+            "page_up": (x, y - page),
+            "page_down": (x, y + page),
+            "home": (0, 0),
+            "end": (x, self.max_scroll_y),
+            "left": (x - SIDE_STEP, y),
+            "right": (x + SIDE_STEP, y),
+        }[how]
+        self.scroll_to(*target, animate=False, immediate=True)
+
+
+class LinesView(KeyScroll, can_focus=True):
     """Lines made by ``make(width)`` whenever the width or the content changes."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES
-    DEFAULT_CSS = "LinesView { width: 1fr; height: 1fr; }" + ROLE_CSS.format(name="LinesView")
+    DEFAULT_CSS = (
+        "LinesView { width: 1fr; height: 1fr; scrollbar-size-horizontal: 0;"
+        " scrollbar-size-vertical: 1; scrollbar-gutter: stable; }"
+        + ROLE_CSS.format(name="LinesView")
+    )
 
     def __init__(self, make: Callable[[int], tuple[Line, ...]], *, id: str | None = None) -> None:
         super().__init__(id=id)

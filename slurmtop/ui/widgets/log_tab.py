@@ -225,6 +225,15 @@ class LogTab(Vertical):
         self._start_polling()
         self._bar.refresh()
 
+    def scroll_view(self, how: str) -> None:
+        """Scroll up, down, page_up, page_down, home, end, left or right."""
+        if how == "home":
+            self.to_start()
+        elif how == "end":
+            self.to_end()
+        else:
+            self.view.scroll_by(how)
+
     def to_end(self) -> None:
         """Show the last line and follow it."""
         self.view.follow = True
@@ -261,6 +270,7 @@ class LogTab(Vertical):
     def open_search(self) -> None:
         """Open the line for the words to look for."""
         box = self.query_one("#log-search", Input)
+        box.value = ""
         box.display = True
         box.focus()
 

@@ -4,17 +4,16 @@ from typing import ClassVar
 
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from slurmtop.model.facts import LogLine
 from slurmtop.model.text import cell_width
 from slurmtop.ui.log_window import LogWindow
 from slurmtop.ui.present.log import row_line
-from slurmtop.ui.widgets.lines import ROLE_CLASSES, ROLE_CSS, line_strip
+from slurmtop.ui.widgets.lines import ROLE_CLASSES, ROLE_CSS, KeyScroll, line_strip
 
 
-class LogView(ScrollView, can_focus=True):
+class LogView(KeyScroll, can_focus=True, inherit_bindings=False):
     """Shows a :class:`LogWindow`. ``words`` are marked in it, ``hit`` is marked whole.
 
     ``follow`` keeps the last row in sight; it ends when a person scrolls up.
@@ -50,6 +49,16 @@ class LogView(ScrollView, can_focus=True):
         self.hit = None
         self.rows_changed(lost=0, to_end=True)
 
+    def on_resize(self) -> None:
+        if self.follow:
+            self._scroll_ourselves(self.max_scroll_y)
+
+    def _scroll_ourselves(self, y: float) -> None:
+        """Scroll without that counting as a person's scrolling."""
+        self._moved_by_us = True
+        self.scroll_to(y=y, animate=False, immediate=True)
+        self._moved_by_us = False
+
     def rows_changed(self, *, lost: int = 0, came: int = 0, to_end: bool = False) -> None:
         """The window changed: ``lost`` rows left its top, ``came`` were put there.
 
@@ -59,11 +68,11 @@ class LogView(ScrollView, can_focus=True):
         y = self.scroll_offset.y
         self._moved_by_us = True
         self.virtual_size = Size(max((cell_width(row.text) for row in rows), default=0), len(rows))
-        if to_end or self.follow:
-            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
-        elif lost or came:
-            self.scroll_to(y=max(0, y - lost + came), animate=False, immediate=True)
         self._moved_by_us = False
+        if to_end or self.follow:
+            self._scroll_ourselves(self.max_scroll_y)
+        elif lost or came:
+            self._scroll_ourselves(max(0, y - lost + came))
         self.refresh()
 
     def show_hit(self, hit: LogLine) -> bool:
@@ -94,7 +103,8 @@ class LogView(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if old_value == new_value:
             return
-        if new_value < old_value and not self._moved_by_us:
+        up = new_value < old_value and new_value < self.max_scroll_y
+        if up and not self._moved_by_us:
             self.follow = False
         self.post_message(self.Scrolled())
         margin = self.size.height

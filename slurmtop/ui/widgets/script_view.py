@@ -6,7 +6,7 @@ from slurmtop.ui.present.spans import Line
 from slurmtop.ui.widgets.lines import LinesView
 
 
-class ScriptView(LinesView):
+class ScriptView(LinesView, inherit_bindings=False):
     """Shows :attr:`script`; None while it is asked for."""
 
     def __init__(self, *, id: str) -> None:

@@ -8,7 +8,7 @@ from slurmtop.ui.present.why import WhyState, why_lines
 from slurmtop.ui.widgets.lines import LinesView
 
 
-class WhyView(LinesView):
+class WhyView(LinesView, inherit_bindings=False):
     """Shows :attr:`state`; set it through :meth:`show_state`."""
 
     def __init__(self, now: Callable[[], datetime], zone: tzinfo | None, *, id: str) -> None:

@@ -1,0 +1,516 @@
+"""The Job screen: header, Why and Script, and when Slurm is asked."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from slurmtop.control.actions import Action
+from slurmtop.control.outcome import JobOutcome, Outcome, Result
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import AccountingRecord
+from slurmtop.model.verdict import (
+    Confidence,
+    Culprit,
+    EndedBy,
+    Evidence,
+    Missing,
+    NextStep,
+    State,
+    Verdict,
+)
+from slurmtop.ui.actions_flow import cancel_jobs
+from slurmtop.ui.screens.confirm import ConfirmScreen
+from slurmtop.ui.screens.job import JobScreen
+from slurmtop.ui.screens.outcome import OutcomeScreen
+from tests.build import make_id, make_job, make_state
+from tests.fakes import START
+from tests.ui.golden import Golden, screen_text
+from tests.ui.job_bench import ERR, JOB, JobBench, judge_as, part_text
+
+SIZE = (80, 24)
+SCRIPT = Path(__file__).resolve().parents[2] / "fixtures/slurm/24.11.5/batch_script.out"
+
+PENDING = Verdict(
+    job="4711",
+    state=State.PENDING,
+    cls="waits-for-priority",
+    confidence=Confidence.HIGH,
+    summary="Waits its turn: 14 jobs of higher priority want the same partition",
+    evidence=(
+        Evidence(
+            family="slurm",
+            source="scontrol show job 4711",
+            text="JobState=PENDING Reason=Priority Dependency=(null)",
+            says="the scheduler has looked at it and put others first",
+        ),
+    ),
+    missing=(Missing("slurm", "when it may start was not asked", "squeue --start -j 4711"),),
+    next=(NextStep("when may it start", "squeue --start -j 4711", "read", "one call"),),
+    made_at=START,
+)
+RUNNING = Verdict(
+    job="4711",
+    state=State.HEALTHY,
+    confidence=Confidence.MEDIUM,
+    summary="Makes progress: step 48,213 of 100,000, last written 12 s ago",
+    since=START - timedelta(seconds=12),
+    evidence=(
+        Evidence(
+            family="log",
+            source="/home/anna/run/train-4711.out",
+            line=48_290,
+            text="step 48213/100000 loss 2.41",
+            says="a step counter that grows",
+        ),
+    ),
+    made_at=START,
+)
+FAILED = Verdict(
+    job="4711",
+    state=State.FAILED,
+    cls="cuda-out-of-memory",
+    ended_by=EndedBy.FAULT,
+    confidence=Confidence.HIGH,
+    summary="Rank 3 on gpu02 ran out of GPU memory; the others lost it",
+    since=START - timedelta(minutes=30),
+    culprits=(
+        Culprit(rank=3, host="gpu02", gpu="GPU-3f", pid=811, step="0", reason="no GPU memory"),
+    ),
+    evidence=(
+        Evidence(
+            family="log",
+            source=ERR,
+            line=1_042,
+            host="gpu02",
+            time=START - timedelta(minutes=30),
+            text="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB",
+            says="the earliest error that is not a consequence of another",
+        ),
+    ),
+    against=(
+        Evidence(
+            family="log", source=ERR, line=1_050, text="NCCL WARN timeout [/bold]", says="a cascade"
+        ),
+    ),
+    missing=(Missing("kernel", "dmesg of gpu02 may not be read", "ssh gpu02 sudo -n dmesg"),),
+    next=(
+        NextStep("see it", f"sed -n 1042p {ERR}", "read", "the whole message"),
+        NextStep("run again", "scontrol requeue 4711", "write", "from the last checkpoint"),
+    ),
+    made_at=START,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "verdict"),
+    [
+        ("job_why_pending", make_job("4711", "PENDING", name="llm-pretrain", gpus=8), PENDING),
+        ("job_why_running", JOB, RUNNING),
+        (
+            "job_why_failed",
+            replace(JOB, state=make_state("FAILED"), end=START - timedelta(minutes=29)),
+            FAILED,
+        ),
+    ],
+)
+async def test_why_at_80_by_24(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, name: str, job: object, verdict: Verdict
+) -> None:
+    judge_as(monkeypatch, verdict)
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot, job)  # type: ignore[arg-type]
+        golden(name, app)
+
+
+async def test_what_is_awaited_is_said_and_an_older_verdict_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge_as(monkeypatch, RUNNING)
+    bench = JobBench()
+    bench.facts.gate.clear()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert "asking Slurm, and reading its logs …" in screen_text(app)
+        await bench.advance(pilot, 7)
+        assert "for 7 s" in screen_text(app)
+        bench.facts.gate.set()
+        await bench.settled(pilot)
+        assert "Makes progress" in screen_text(app)
+        bench.facts.gate.clear()
+        text = await bench.press(pilot, "r")
+        assert "asking Slurm" in text
+        assert "Makes progress" in text
+
+
+async def test_closing_the_screen_ends_the_question() -> None:
+    bench = JobBench()
+    bench.facts.gate.clear()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "escape")
+        assert not isinstance(app.screen, JobScreen)
+        assert bench.facts.cancelled == 1
+
+
+async def test_slurm_is_asked_on_open_on_a_change_of_state_and_on_a_key_only() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert len(bench.facts.calls) == 1
+        for _ in range(3):
+            await bench.advance(pilot, 20)
+            await bench.answer(pilot, (replace(JOB, comment=f"at {bench.clock.now()}"),))
+        assert len(bench.facts.calls) == 1
+        await bench.answer(pilot, (replace(JOB, state=make_state("COMPLETING")),))
+        assert len(bench.facts.calls) == 2
+        await bench.press(pilot, "r", "r", "r")
+        assert len(bench.facts.calls) == 3
+        await bench.answer(pilot, ())
+        assert len(bench.facts.calls) == 4
+        assert bench.runner.calls == []
+
+
+async def test_a_failure_of_the_gathering_is_a_sentence() -> None:
+    bench = JobBench()
+    bench.facts.error = RuntimeError("[/bold] broke")
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert "slurmtop could not gather what is known: [/bold] broke" in screen_text(app)
+        bench.facts.error = None
+        await bench.advance(pilot, 3)
+        assert "could not gather" not in await bench.press(pilot, "r")
+
+
+async def test_the_expected_start_is_asked_for_a_pending_job_only() -> None:
+    bench = JobBench()
+    app = bench.app()
+    waiting = make_job("4711", "PENDING")
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot, waiting)
+        text = await bench.press(pilot, "e")
+        assert bench.facts.calls[-1]["ask_start"]
+        assert "Slurm expects it to start at 12:25:00, in 25 min" in text
+        await bench.answer(pilot, (JOB,))
+        await bench.settled(pilot)
+        before = len(bench.facts.calls)
+        await bench.press(pilot, "e")
+        assert len(bench.facts.calls) == before
+
+
+async def test_copy_takes_the_four_lines_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_as(monkeypatch, FAILED)
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await bench.open(pilot)
+        text = await bench.press(pilot, "y")
+        assert "copied the four lines" in text
+        lines = app.clipboard.splitlines()
+        assert len(lines) == 4
+        assert lines[0].endswith("Rank 3 on gpu02 ran out of GPU memory; the others lost it")
+
+
+async def test_secrets_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = replace(
+        FAILED.evidence[0], text="WANDB_API_KEY=0123456789abcdef0123456789abcdef0123"
+    )
+    judge_as(monkeypatch, replace(FAILED, evidence=(evidence,)))
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "y")
+        assert "0123456789abcdef" not in app.clipboard
+
+
+async def test_every_line_of_a_long_verdict_can_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge_as(monkeypatch, replace(FAILED, evidence=FAILED.evidence * 8))
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        text = await bench.press(pilot, "G")
+        assert "scontrol requeue 4711" in text
+        assert "changes something" in text
+        text = await bench.press(pilot, "g")
+        assert "Rank 3 on gpu02" in text
+        await bench.press(pilot, "j", "j", "k", "pagedown", "pageup", "space")
+
+
+async def test_an_outage_is_said_and_the_job_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_as(monkeypatch, RUNNING)
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.advance(pilot, 200)
+        await bench.fail(pilot, "the controller does not answer")
+        text = screen_text(app)
+        assert "llm-pretrain" in text
+        assert "! no answer, data 3 min old" in text
+
+
+async def test_a_job_that_left_shows_what_accounting_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_as(monkeypatch, FAILED)
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.advance(pilot, 20)
+        bench.facts.gate.clear()
+        await bench.answer(pilot, ())
+        assert "last seen running" in screen_text(app)
+        bench.facts.given["history"] = (
+            AccountingRecord(id=make_id("4711"), state=make_state("FAILED"), end=bench.clock.now()),
+        )
+        bench.facts.gate.set()
+        await bench.settled(pilot)
+        first = screen_text(app).splitlines()[0]
+        assert first.endswith("failed")
+
+
+async def test_the_script_is_asked_once_when_it_is_shown(golden: Golden) -> None:
+    bench = JobBench()
+    bench.runner.on("scontrol write batch_script 4711 -", SCRIPT.read_bytes() + b"echo \x1b[2J\n")
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert bench.runner.calls == []
+        await bench.press(pilot, "tab", "tab")
+        golden("job_script", app)
+        await bench.press(pilot, "tab", "shift+tab")
+        assert len(bench.runner.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("stderr", "says"),
+    [
+        ("job script retrieval failed: Job script not specified", "interactive job"),
+        ("job script retrieval failed: Invalid job id specified", "no longer knows this job"),
+        ("job script retrieval failed: Access/permission denied", "only the owner"),
+        ("job script retrieval failed: Zero \x1b[2J Bytes", "Zero ␛[2J Bytes"),
+    ],
+)
+async def test_a_script_that_cannot_be_shown_is_a_sentence(stderr: str, says: str) -> None:
+    bench = JobBench()
+    bench.runner.on("scontrol write batch_script *", rc=1, stderr=stderr)
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert says in await bench.press(pilot, "shift+tab")
+
+
+class Executes:
+    """An executor that answers when told to."""
+
+    def __init__(self, result: Result, sentence: str, bench: JobBench) -> None:
+        self.result, self.sentence, self.bench = result, sentence, bench
+        self.actions: list[Action] = []
+        self.same: list[bool] = []
+
+    async def execute(self, action: Action, *, still_same: object = None) -> Outcome:
+        self.actions.append(action)
+        assert callable(still_same)
+        self.same += [still_same(target) for target in action.targets]
+        await self.bench.clock.sleep(30)
+        jobs = tuple(JobOutcome(target, self.result, self.sentence) for target in action.targets)
+        return Outcome(action=action, jobs=jobs, started_at=START, took_s=30.0)
+
+
+def executing(
+    result: Result = Result.CANCELLED, sentence: str = "job 4711: cancelled, read back"
+) -> tuple[JobBench, Executes]:
+    bench = JobBench()
+    executor = Executes(result, sentence, bench)
+    object.__setattr__(bench.services, "executor", executor)
+    return bench, executor
+
+
+async def test_cancel_asks_does_and_shows_what_was_read_back(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_as(monkeypatch, RUNNING)
+    bench, executor = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "K")
+        assert isinstance(app.screen, ConfirmScreen)
+        assert executor.actions == []
+        text = await bench.press(pilot, *"4711", "enter")
+        assert "asking Slurm to cancel, then reading back" in text
+        pokes = bench.queue.poller.pokes
+        await bench.advance(pilot, 30)
+        await bench.settled(pilot)
+        golden("job_cancel_outcome", part_text(app, "#outcome"))
+        assert bench.queue.poller.pokes == pokes + 1
+        await bench.advance(pilot, 3_600)
+        assert "cancelled, read back" in screen_text(app)
+        await bench.press(pilot, "escape")
+        assert isinstance(app.screen, JobScreen)
+        assert executor.same == [True]
+
+
+async def test_an_outcome_that_was_left_running_is_shown_when_it_comes() -> None:
+    bench, _ = executing(Result.DENIED, "job 4711: denied: only bob may cancel it")
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "K", *"4711", "enter")
+        await bench.press(pilot, "escape")
+        assert isinstance(app.screen, JobScreen)
+        await bench.press(pilot, "escape")
+        await bench.advance(pilot, 30)
+        await bench.settled(pilot)
+        assert isinstance(app.screen, OutcomeScreen)
+        assert "denied: only bob may cancel it" in screen_text(app)
+
+
+async def test_an_outcome_waits_for_another_dialog_to_close() -> None:
+    bench, _ = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "K", *"4711", "enter", "escape", "K")
+        await bench.advance(pilot, 31)
+        assert isinstance(app.screen, ConfirmScreen)
+        await bench.press(pilot, "escape")
+        await bench.advance(pilot, 2)
+        assert isinstance(app.screen, OutcomeScreen)
+
+
+async def test_the_outcome_of_many_says_first_what_did_not_go(golden: Golden) -> None:
+    bench, _ = executing()
+    jobs = tuple(make_job(str(5_000 + n)) for n in range(60))
+
+    class Mixed:
+        async def execute(self, action: Action, *, still_same: object = None) -> Outcome:
+            denied = "job {}: denied: it belongs to bob\x1b[2J"
+            done = tuple(
+                JobOutcome(target, Result.DENIED, denied.format(target.base))
+                if index == 40
+                else JobOutcome(target, Result.CANCELLED, f"job {target.base}: cancelled")
+                for index, target in enumerate(action.targets)
+            )
+            return Outcome(
+                action=action, jobs=done, trouble="it could not be logged", started_at=START
+            )
+
+    object.__setattr__(bench.services, "executor", Mixed())
+    app = bench.app()
+    left: list[Outcome] = []
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, jobs)
+        cancel_jobs(app, jobs, left.append)
+        await bench.settled(pilot)
+        await bench.press(pilot, *"60", "enter")
+        golden("outcome_60", part_text(app, "#outcome"))
+        assert "it could not be logged" in screen_text(app)
+        assert "job 5058: cancelled" not in screen_text(app)
+        await bench.press(pilot, *["pagedown"] * 5)
+        assert "job 5059: cancelled" in screen_text(app)
+        assert [outcome.count(Result.CANCELLED) for outcome in left] == [59]
+
+
+async def test_an_executor_that_breaks_leaves_a_sentence() -> None:
+    bench, _ = executing()
+
+    class Broken:
+        async def execute(self, action: Action, *, still_same: object = None) -> Outcome:
+            raise RuntimeError("[/bold]")
+
+    object.__setattr__(bench.services, "executor", Broken())
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "K", *"4711", "enter")
+        text = " ".join(part_text(app, "#outcome").replace("│", "").split())
+        assert "what became of it is not known: RuntimeError('[/bold]')" in text
+
+
+async def test_a_click_on_a_tab_shows_it() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await bench.open(pilot)
+        await pilot.click("#job-tabs", offset=(7, 0))
+        await bench.settled(pilot)
+        assert screen.tab == 1
+        await pilot.click("#job-tabs", offset=(1, 0))
+        assert screen.tab == 0
+
+
+async def test_a_demo_read_only_and_the_calls_are_always_in_sight() -> None:
+    bench = JobBench(demo="hang", read_only=True, calls_last_minute=lambda: 7)
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        for _ in range(3):
+            text = await bench.press(pilot, "tab")
+            assert "DEMO hang, simulated · read-only · hpc1 · 7 calls/min" in text
+
+
+async def test_a_job_that_nothing_knows_is_said_to_be_unknown() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, ())
+        app.open_job(JobKey("", "999"))
+        await bench.settled(pilot)
+        assert "no record of it was found" in screen_text(app)
+
+
+async def test_no_means_nothing_is_done() -> None:
+    bench, executor = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "K", "escape")
+        assert isinstance(app.screen, JobScreen)
+        assert executor.actions == []
+
+
+async def test_read_only_has_no_cancel_and_refuses_it_anyway() -> None:
+    bench, executor = executing()
+    object.__setattr__(bench.services, "read_only", True)
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await bench.open(pilot)
+        await bench.press(pilot, "K")
+        assert app.screen is screen
+        screen.action_cancel()
+        await bench.settled(pilot)
+        assert "read-only" in screen_text(app)
+        assert executor.actions == []
+
+
+async def test_cancel_is_not_offered_for_a_job_that_is_over() -> None:
+    bench, executor = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await bench.open(pilot, replace(JOB, state=make_state("COMPLETED"), end=START))
+        await bench.press(pilot, "K")
+        assert app.screen is screen
+        assert executor.actions == []
+
+
+@pytest.mark.parametrize("size", [(10, 3), (20, 6), (40, 12), (200, 60), (80, 24)])
+async def test_any_size_survives(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_as(monkeypatch, FAILED)
+    bench = JobBench()
+    bench.runner.on("scontrol write batch_script *", SCRIPT.read_bytes())
+    app = bench.app()
+    async with app.run_test(size=size) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "tab", "tab", "tab", "K", "escape")
+        assert isinstance(app.screen, JobScreen)
