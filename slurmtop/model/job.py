@@ -266,6 +266,8 @@ class AccountingRecord:
     comment: str | None = None
     submit_line: str | None = None
     stdout: str | None = None
+    """The pattern, e.g. ``slurm-%j.out``; sacct tells it since 24.05."""
+    stderr: str | None = None
     restarts: int | None = None
     name_unsure: bool = False
     """True where a separator inside user text made the split ambiguous."""
