@@ -1,7 +1,6 @@
 """How a job ended, who ended it, and the first real error of its log."""
 
 import re
-import shlex
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +17,7 @@ from slurmtop.model.verdict import (
     State,
     Verdict,
 )
+from slurmtop.triage.after import steps_after
 from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.subject import (
     Subject,
@@ -137,7 +137,7 @@ def _explain_failed(subject: Subject, state: JobState) -> Verdict:
     from_outside = launch or ended_by in (EndedBy.USER, EndedBy.SLURM)
     own_error = error if state.base == "FAILED" and not from_outside else None
     cls = _class(subject, kind, state, ended_by, own_error, launch, by_uid)
-    culprits = _failed_nodes(logs) if state.base == "NODE_FAIL" else ()
+    culprits = _failed_nodes(subject, logs) if state.base == "NODE_FAIL" else ()
     evidence = _evidence(subject, logs, error, ended_by, culprits, launch)
     return Verdict(
         job=subject.title,
@@ -152,7 +152,7 @@ def _explain_failed(subject: Subject, state: JobState) -> Verdict:
         culprits=culprits,
         evidence=evidence,
         missing=facts.missing,
-        next=_next(
+        next=steps_after(
             subject,
             state,
             logs,
@@ -237,12 +237,19 @@ def _ordinary_exception(text: str) -> bool:
     return bool(_EXCEPTION.search(text)) and not _NOT_ORDINARY.search(text)
 
 
-def _failed_nodes(logs: tuple[LogFacts, ...]) -> tuple[Culprit, ...]:
-    """The nodes that srun itself named; never the batch host, which only reports the end."""
+def _failed_nodes(subject: Subject, logs: tuple[LogFacts, ...]) -> tuple[Culprit, ...]:
+    """The nodes that srun itself named, or the only node there was.
+
+    Never the batch host of several, which only reports the end.
+    """
     names = dict.fromkeys(name for _, _, name in _node_lines(logs))
-    return tuple(
-        Culprit(host=name, reason="Slurm reported that this node failed") for name in names
-    )
+    if names:
+        why = "Slurm reported that this node failed"
+        return tuple(Culprit(host=name, reason=why) for name in names)
+    only = subject.only_host
+    if only is None:
+        return ()
+    return (Culprit(host=only, reason="its only node, and Slurm reported a node failure"),)
 
 
 def _node_lines(logs: tuple[LogFacts, ...]) -> list[tuple[LogFacts, LogLine, str]]:
@@ -265,8 +272,7 @@ def _evidence(
 ) -> tuple[Evidence, ...]:
     told = slurm_evidence(subject, "how Slurm says that it ended", _NAMES)
     out: list[Evidence] = []
-    if culprits:
-        log, line, _ = _node_lines(logs)[0]
+    for log, line, _ in _node_lines(logs)[:1] if culprits else ():
         out.append(log_evidence(log, line, "Slurm names the node"))
     written = next(((log, log.slurm_line) for log in logs if log.slurm_line is not None), None)
     if written is not None and all(item.text != written[1].text for item in out):
@@ -366,50 +372,3 @@ def _last_progress(subject: Subject, logs: tuple[LogFacts, ...]) -> datetime | N
     if written is None:
         return subject.end
     return min(written, subject.end) if subject.end is not None else written
-
-
-def _next(
-    subject: Subject,
-    state: JobState,
-    logs: tuple[LogFacts, ...],
-    error: tuple[LogFacts, LogLine] | None,
-    launch: bool,
-    culprits: tuple[Culprit, ...],
-) -> tuple[NextStep, ...]:
-    steps: list[NextStep] = []
-    log = read_log_step(*error) if error is not None else None
-    if log is None and logs:
-        log = read_log_step(logs[0], None)
-    in_memory = subject.job is not None
-    if state.base in ("NODE_FAIL", "BOOT_FAIL"):
-        steps.extend(_node_steps(subject, culprits))
-    if launch and in_memory:
-        why = "output file, work directory and command as Slurm saw them"
-        steps.append(NextStep("see its paths", subject.show_job(), "read", why))
-    elif log is not None:
-        steps.append(log)
-    if subject.facts.accounting_answered is not False:
-        steps.append(NextStep("see its steps", subject.sacct(), "read", "exit codes and memory"))
-    if in_memory and not launch:
-        steps.append(NextStep("see all that Slurm knows", subject.show_job(), "read", ""))
-    detail = subject.detail
-    may_rerun = detail is not None and detail.requeueable is True and detail.batch is not False
-    if may_rerun and state.base in ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL"):
-        command = subject.command("scontrol", f"requeue {subject.id}")
-        why = "same id, runs from the start of its script; its log may be overwritten"
-        steps.append(subject.write("run it again", command, why))
-    return tuple(steps)
-
-
-def _node_steps(subject: Subject, culprits: tuple[Culprit, ...]) -> list[NextStep]:
-    if culprits and culprits[0].host is not None:
-        host = shlex.quote(culprits[0].host)
-        command = subject.command("scontrol", f"show node {host}")
-        return [NextStep("see that node", command, "read", "its state and the reason for it")]
-    nodes = subject.job.nodes if subject.job is not None else None
-    if nodes is None and subject.record is not None:
-        nodes = subject.record.nodes
-    if not nodes or not nodes.isprintable():
-        return []
-    command = subject.command("sinfo", f"-N -l -n {shlex.quote(nodes)}")
-    return [NextStep("see its nodes", command, "read", "which one is down, and why")]

@@ -12,6 +12,8 @@ from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.subject import Subject, clause, slurm_evidence
 
 _PARENT = re.compile(r"(after[a-z]*):([0-9]{1,10})")
+_UNAVAILABLE = re.compile(r"UnavailableNodes:_?([A-Za-z0-9_.,\[\]-]{1,200})")
+_QOS_FIELDS = "format=Name,MaxTRESPU,MaxJobsPU,GrpTRES,MaxWall"
 _HELD_FLAGS = frozenset({"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
 #: A configuring job is waiting for nodes to boot; past this the site should hear of it.
 _SLOW_BOOT_S = 900.0
@@ -30,7 +32,7 @@ def explain_pending(subject: Subject) -> Verdict:
     evidence = slurm_evidence(
         subject,
         "why it does not run",
-        ("JobState", "Reason", "Dependency", "EligibleTime", "StartTime", "Restarts"),
+        ("JobState", "Reason", "Dependency"),
     )
     start = _expected(subject, job)
     return Verdict(
@@ -82,20 +84,20 @@ def _reason(job: Job) -> ReasonInfo:
 
 
 def _summary(subject: Subject, job: Job, reason: ReasonInfo, requeued: bool) -> str:
-    word = visible(reason.word)
-    meaning = visible(clause(reason.meaning)) or word
+    meaning = visible(clause(reason.meaning)) or visible(reason.word)
+    word = "" if " " in reason.word else f" ({visible(reason.word)})"
     parents = _parents_text(job)
     if _held(job, reason):
-        return f"held until it is released: {meaning} ({word})"
+        return f"held{word} until it is released: {meaning}"
     if reason.kind == "never":
-        on = f": it waits for {parents}" if parents else ""
-        return f"never starts as it is: {meaning} ({word}){on}"
+        on = f"; it waits for {parents}" if parents else ""
+        return f"never starts as it is{word}: {meaning}{on}"
     head = "waiting" + _again_text(subject, requeued)
     if job.submit is not None:
         head += f" {ago_text((subject.facts.now - job.submit).total_seconds())}"
     if parents:
         return f"{head} for {parents}"
-    text = f"{head}{_start_text(subject, job, reason)}: {meaning} ({word})"
+    text = f"{head}{_start_text(subject, job, reason)}{word}: {meaning}"
     return f"{text}: {visible(reason.detail)}" if reason.detail else text
 
 
@@ -173,24 +175,42 @@ def _next(subject: Subject, job: Job, reason: ReasonInfo) -> tuple[NextStep, ...
         steps.append(NextStep("see what it asks for", subject.show_job(), "read", advice))
         steps.append(cancel)
         return tuple(steps)
+    if not steps and _start(subject, job) is not None and reason.kind == "queue":
+        return (NextStep("look again later", subject.why(), "read", advice),)
+    return (*steps, *([] if steps else _by_reason(subject, job, reason)))
+
+
+def _by_reason(subject: Subject, job: Job, reason: ReasonInfo) -> list[NextStep]:
+    """The command that shows what this reason is about."""
+    word, advice, number = reason.word, reason.advice, subject.id
+    partition = shlex.quote(visible(job.partitions[0])) if job.partitions else None
+    if word == "JobArrayTaskLimit":
+        command = subject.command("scontrol", f"update JobId={job.id.base} ArrayTaskThrottle=0")
+        return [
+            NextStep("see its throttle", subject.show_job(), "read", advice),
+            subject.write("take the throttle away", command, "0 means no limit"),
+        ]
+    if word == "Priority":
+        command = subject.command("sprio", f"-l -j {number}")
+        return [NextStep("see what its priority is made of", command, "read", advice)]
+    if word == "Resources" and partition is not None:
+        command = subject.command("sinfo", f"-p {partition}")
+        return [NextStep("see the nodes it waits for", command, "read", advice)]
+    if word.startswith("ReqNodeNotAvail"):
+        found = _UNAVAILABLE.search(reason.detail or job.reason or "")
+        which = f" -n {shlex.quote(found.group(1))}" if found is not None else ""
+        command = subject.command("sinfo", f"-R{which}")
+        return [NextStep("see why the node is away", command, "read", advice)]
+    if word.startswith("Partition") and partition is not None:
+        command = subject.command("scontrol", f"show partition {partition}")
+        return [NextStep("see the partition", command, "read", advice)]
     if reason.kind == "limit" and job.qos and job.qos.isprintable():
-        qos = shlex.quote(job.qos)
-        fields = "format=Name,MaxTRESPU,MaxJobsPU,GrpTRES,MaxWall"
-        steps.append(
-            NextStep(
-                "see the limits of its QOS", f"sacctmgr show qos {qos} {fields}", "read", advice
-            )
-        )
-    elif reason.word.startswith("Partition") and job.partitions:
-        name = shlex.quote(job.partitions[0])
-        command = subject.command("scontrol", f"show partition {name}")
-        steps.append(NextStep("see the partition", command, "read", advice))
-    elif not steps and _start(subject, job) is not None:
-        steps.append(NextStep("look again later", subject.why(), "read", advice))
-    elif not steps:
-        command = subject.command("squeue", f"--start -j {number}")
-        steps.append(NextStep("ask when it may start", command, "read", advice))
-    return tuple(steps)
+        command = f"sacctmgr show qos {shlex.quote(job.qos)} {_QOS_FIELDS}"
+        return [NextStep("see the limits of its QOS", command, "read", advice)]
+    if _start(subject, job) is not None:
+        return [NextStep("look again later", subject.why(), "read", advice)]
+    command = subject.command("squeue", f"--start -j {number}")
+    return [NextStep("ask when it may start", command, "read", advice)]
 
 
 def array_text(subject: Subject) -> str:
@@ -204,19 +224,25 @@ def array_text(subject: Subject) -> str:
     for job in jobs.values():
         word = _PHASE_WORDS.get(job.state.phase, "unknown")
         counts[word] = counts.get(word, 0) + (job.id.tasks.count if job.id.tasks else 1)
-    total = sum(counts.values())
-    parts = ", ".join(f"{count} {word}" for word, count in counts.items())
     noun = "part" if any(job.id.het_offset is not None for job in jobs.values()) else "task"
-    return f"{plural(total, noun)}: {parts}"
+    order = [*_PHASE_WORDS.values(), "unknown"]
+    parts = ", ".join(f"{counts[word]} {word}" for word in order if word in counts)
+    return f"{plural(sum(counts.values()), noun)}: {parts}"
 
 
+def failed_siblings(subject: Subject) -> tuple[Job, ...]:
+    """The other tasks or parts of its array or het job that did not end well."""
+    return tuple(job for job in subject.facts.siblings if job.state.phase is Phase.FAILED)
+
+
+#: In the order in which they are told: what needs somebody comes first.
 _PHASE_WORDS = {
-    Phase.PENDING: "waiting",
+    Phase.FAILED: "failed",
     Phase.RUNNING: "running",
     Phase.SUSPENDED: "suspended",
     Phase.ENDING: "ending",
-    Phase.COMPLETED: "completed",
-    Phase.FAILED: "failed",
+    Phase.PENDING: "waiting",
     Phase.CANCELLED: "cancelled",
+    Phase.COMPLETED: "completed",
     Phase.ELSEWHERE: "on another cluster",
 }

@@ -85,7 +85,8 @@ def _summary(
         if step:
             parts.append(f"last {step}")
     if has_error:
-        parts.insert(0 if not step else 1, "an error line in its log")
+        older = ", perhaps of an earlier attempt" if subject.restarts else ""
+        parts.insert(0 if not step else 1, f"an error line in its log{older}")
     if not subject.facts.controller_answered:
         parts.append("the controller is silent, it last said RUNNING")
     ran, left = subject.ran_s(), _left_text(subject)
@@ -156,7 +157,7 @@ def _against(subject: Subject, logs: tuple[LogFacts, ...], healthy: bool) -> tup
     error = first_error(logs)
     if not healthy or error is None:
         return ()
-    return (log_evidence(*error, _attempt_note(subject, "an error line, and it went on")),)
+    return (log_evidence(*error, _attempt_note(subject, "there is an error line in its log")),)
 
 
 def _attempt_note(subject: Subject, says: str) -> str:

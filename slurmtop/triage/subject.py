@@ -138,6 +138,14 @@ class Subject:
         )
         return next((name for name in names if name and _HOST.fullmatch(name)), None)
 
+    @property
+    def only_host(self) -> str | None:
+        """The node of a job that has exactly one; None for several, or where it is not told."""
+        source = self.job if self.job is not None else self.record
+        if source is None or source.node_count != 1 or not source.nodes:
+            return None
+        return source.nodes if _HOST.fullmatch(source.nodes) else None
+
     def ran_s(self) -> float | None:
         """How long it ran or has run; never negative."""
         if self.job is None and self.record is not None and self.record.elapsed_s is not None:

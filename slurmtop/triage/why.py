@@ -9,10 +9,15 @@ import dataclasses
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import AccountingRecord, JobState, Phase
 from slurmtop.model.text import visible
-from slurmtop.model.units import ago_text
+from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Confidence, Evidence, NextStep, State, Verdict
 from slurmtop.triage.ended import explain_ended
-from slurmtop.triage.pending import array_text, explain_configuring, explain_pending
+from slurmtop.triage.pending import (
+    array_text,
+    explain_configuring,
+    explain_pending,
+    failed_siblings,
+)
 from slurmtop.triage.running import explain_completing, explain_running, explain_suspended
 from slurmtop.triage.subject import Subject, read_logs, sacct_evidence, slurm_evidence
 
@@ -28,11 +33,32 @@ def explain_job(facts: JobFacts) -> Verdict:
     """
     subject = Subject(facts)
     verdict = _explain(subject)
-    crowd = array_text(subject)
-    if crowd and "_" not in facts.asked and "+" not in facts.asked and subject.job is not None:
-        shown = visible(subject.job.id.text)
-        verdict = dataclasses.replace(verdict, summary=f"{crowd}. {shown}: {verdict.summary}")
+    if "_" not in facts.asked and "+" not in facts.asked and facts.siblings:
+        verdict = _with_siblings(subject, verdict)
     return verdict
+
+
+def _with_siblings(subject: Subject, verdict: Verdict) -> Verdict:
+    """The verdict on one task or part, told as the one of the whole that it stands for."""
+    crowd, job = array_text(subject), subject.job
+    if not crowd or job is None:
+        return verdict
+    failed = failed_siblings(subject)
+    summary = f"{crowd}. {visible(job.id.text)}: {verdict.summary}"
+    if not failed:
+        return dataclasses.replace(verdict, summary=summary)
+    worst = failed[0]
+    told = Evidence(
+        family="slurm",
+        source=subject.command("squeue", f"-t all -j {worst.id.base}"),
+        text=f"{worst.id.text} {worst.state.word} {worst.reason or 'None'}",
+        says=f"{plural(len(failed), 'other part')} of it failed",
+    )
+    command = f"slurmtop why {Subject(dataclasses.replace(subject.facts, job=worst)).id}"
+    step = NextStep("see the first that failed", command, "read", "")
+    return dataclasses.replace(
+        verdict, summary=summary, against=(told, *verdict.against), next=(step, *verdict.next)
+    )
 
 
 def known_anywhere(facts: JobFacts) -> bool:

@@ -60,6 +60,8 @@ def who_text(verdict: Verdict) -> str:
         return f"{first} (and {more} more)" if more else first
     if verdict.state is State.FAILED:
         return _ENDED[verdict.ended_by]
+    if verdict.state is State.HEALTHY and verdict.against:
+        return f"nobody; but {visible(verdict.against[0].says)}"
     return _NOBODY[verdict.state]
 
 

@@ -326,12 +326,22 @@ def scenarios() -> dict[str, JobFacts]:
             "NODE_FAIL",
             logs=(log("stderr", 400, slurm_line=line("srun: error: Node failure on gpu02", 88)),),
         ),
+        "node-fail-single": live("NODE_FAIL", job_changes={"node_count": 1, "nodes": "gpu07"}),
         "preempted": live("PREEMPTED"),
         "deadline": live("DEADLINE"),
         "boot-fail": live("BOOT_FAIL"),
         "revoked": live("REVOKED"),
         "new-state": live("QUANTUM"),
         "array": facts(job=array[0], siblings=array, logs=(log(progress=STEP),)),
+        "array-with-failures": facts(
+            job=array[0],
+            siblings=(*array[1:], job("FAILED", "4711_7", reason="NonZeroExitCode")),
+            logs=(log(progress=STEP),),
+        ),
+        "het-pending": facts(job=job("PENDING", "4711+0"), siblings=(job("PENDING", "4711+1"),)),
+        "pending-throttle": why_pending(
+            "JobArrayTaskLimit", "user", "The throttle of the array.", "Raise it."
+        ),
         "vanished": facts(history=(row("RUNNING"),), **gone),
         "vanished-lost-end": facts(
             history=(row("RUNNING", start=NOW - 50 * HOUR, elapsed_s=180_000),), **gone
