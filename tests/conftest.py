@@ -19,6 +19,7 @@ _SCRUB = ("NO_COLOR", "COLORTERM", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
 for _name in list(os.environ):
     if _name in _SCRUB or _name.startswith(_SCRUB_PREFIXES):
         del os.environ[_name]
+os.environ["TERM"] = "xterm-256color"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

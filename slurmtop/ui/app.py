@@ -9,6 +9,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from slurmtop.config import DEFAULT_THEME
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
@@ -22,6 +23,8 @@ from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.services import Services
 from slurmtop.ui.themes import load_themes, variable_defaults
+
+FEW_COLOURS_THEME = "slurmtop-16"
 
 
 class SlurmtopApp(App[None]):
@@ -66,6 +69,8 @@ class SlurmtopApp(App[None]):
     def on_mount(self) -> None:
         self.set_keymap(self.own_keys)
         wanted = self.services.config.theme
+        if wanted == DEFAULT_THEME and self.console.color_system == "standard":
+            wanted = FEW_COLOURS_THEME
         if wanted in self.available_themes:
             self.theme = wanted
         else:

@@ -11,7 +11,7 @@ from typing import Any
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from slurmtop.config import ConfigError, nearest, parse_yaml, read_text
+from slurmtop.config import DEFAULT_THEME, ConfigError, nearest, parse_yaml, read_text
 
 #: Our own variables, and the one of Textual that stands in where a theme lacks it.
 VARIABLES: dict[str, str] = {
@@ -54,7 +54,7 @@ def themes_folder() -> Path:
 
 
 def load_themes(folder: Path | None = None) -> LoadedThemes:
-    """Every theme of a folder, in the order of the file names."""
+    """Every theme of a folder: the default first, those of the terminal's colours last."""
     themes: list[Theme] = []
     failures: list[str] = []
     for path in sorted((folder or themes_folder()).glob("*.yaml")):
@@ -62,6 +62,7 @@ def load_themes(folder: Path | None = None) -> LoadedThemes:
             themes.append(read_theme(path))
         except ConfigError as error:
             failures.append(str(error))
+    themes.sort(key=lambda theme: (theme.name != DEFAULT_THEME, theme.ansi))
     return LoadedThemes(tuple(themes), tuple(failures))
 
 
@@ -109,9 +110,11 @@ def read_theme(path: Path) -> Theme:
 
 
 def variable_defaults(theme: Theme) -> dict[str, str]:
-    """Our own variables for a theme that does not know them."""
+    """What our screens need and ``theme`` may not define."""
     made = theme.to_color_system().generate()
-    return {name: made[stand_in] for name, stand_in in VARIABLES.items()}
+    own = {name: made[stand_in] for name, stand_in in VARIABLES.items()}
+    # Textual's own style sheet needs these two in a theme of the terminal's colours.
+    return {**own, "ansi-background": "ansi_default", "ansi-foreground": "ansi_default"}
 
 
 def _mapping(value: dict[str, Any], name: str, path: Path, lines: dict[str, int]) -> dict[str, str]:

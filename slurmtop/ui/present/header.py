@@ -9,9 +9,7 @@ from slurmtop.model.units import count_text, plural
 from slurmtop.store.rows import Count
 from slurmtop.ui.present.health import Condition, HealthWords
 from slurmtop.ui.present.job import moment_text
-from slurmtop.ui.present.spans import Line, cut_line, ends, join, wrap
-
-HEADER_LINES = 2
+from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
 
 _PHASE_WORDS = {
     "R": ("running", "good"),
@@ -48,7 +46,7 @@ class QueueHead:
 
 
 def header_lines(head: QueueHead, width: int) -> tuple[Line, ...]:
-    """Exactly :data:`HEADER_LINES` lines of at most ``width`` cells."""
+    """Two lines of at most ``width`` cells; more where the health needs more words."""
     whose = "everybody" if head.all_users else f"jobs of {visible(head.user)}"
     parts: list[Line] = [((visible(head.cluster) or "slurmtop", "strong"),), ((whose, ""),)]
     if head.counts is None:
@@ -58,8 +56,14 @@ def header_lines(head: QueueHead, width: int) -> tuple[Line, ...]:
     else:
         parts.extend(_count_line(count) for count in head.counts)
     first = ends(join(parts), join(_marks(head)), width)
-    second = ends(((head.health.sentence, head.health.role),), join(_modes(head)), width)
-    return (first, cut_line(second, width))
+    words, role = head.health.sentence, head.health.role
+    modes = join(_modes(head))
+    if line_width(modes) + len(words) + 1 <= width:
+        return (first, ends(((words, role),), modes, width))
+    wrapped: list[Line] = [((line, role),) for line in wrap(words, max(8, width))]
+    if modes:
+        wrapped[-1] = ends(wrapped[-1], modes, width)
+    return (first, *(cut_line(line, width) for line in wrapped))
 
 
 def _count_line(count: Count) -> Line:
@@ -113,12 +117,12 @@ def notice_lines(
     condition = why.health.condition
     texts: list[tuple[str, str]]
     if condition is Condition.LOADING:
-        texts = [("Loading", "busy"), (why.health.sentence, "dim")]
+        texts = [("Loading", "busy"), (why.health.body, "dim")]
     elif condition in (Condition.SILENT, Condition.REFUSED):
         title = "Slurm has not answered" if condition is Condition.SILENT else "Slurm refused"
         texts = [
             (title, "bad"),
-            (why.health.sentence, ""),
+            (why.health.body, ""),
             ("This is not an empty queue: nothing is known about your jobs.", "strong"),
         ]
     elif why.hidden:
@@ -148,7 +152,7 @@ def _empty(why: Emptiness, now: datetime, zone: tzinfo | None) -> list[tuple[str
     else:
         texts.append((f"No jobs of yours; last answer {at}; a shows everybody's", ""))
     if why.health.condition is Condition.STALE:
-        texts.append((f"That may have changed: {why.health.sentence}", "bad"))
+        texts.append((f"That may have changed: {why.health.body}", "bad"))
     if why.private_data and why.all_users:
         texts.append(("Some jobs may be hidden: this site shows private data to few", "warn"))
     return texts

@@ -41,6 +41,11 @@ class HealthWords:
     role: str
 
     @property
+    def body(self) -> str:
+        """The sentence without the word that names the condition."""
+        return self.sentence.partition(": ")[2] or self.sentence
+
+    @property
     def old_rows(self) -> bool:
         """True where what is shown must look old."""
         return self.condition is Condition.STALE

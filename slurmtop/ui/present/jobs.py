@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from slurmtop.model.job import Job, LimitKind, Phase, ReasonInfo
+from slurmtop.model.job import Job, LimitKind, Phase
 from slurmtop.model.text import cell_width, fit, visible
 from slurmtop.model.units import count_text
 from slurmtop.parse.slurm.exit_codes import explain_exit
 from slurmtop.parse.slurm.reasons import explain_reason
+from slurmtop.store.jobs import Gone
 from slurmtop.store.rows import Count, Group, Row
 from slurmtop.ui.present.spans import Line, Span
 
@@ -20,6 +21,8 @@ DASH = "–"
 #: After this long without a word from accounting, nobody expects one any more.
 RESULT_LATE = timedelta(minutes=5)
 GUTTER = 3
+#: The reason gets this much before any other column grows.
+WHY_WANTS = 34
 
 _STATE_WORDS = {
     "PENDING": "pending",
@@ -33,7 +36,7 @@ _STATE_WORDS = {
     "PREEMPTED": "PREEMPTED",
     "BOOT_FAIL": "BOOT FAIL",
     "DEADLINE": "DEADLINE",
-    "OUT_OF_MEMORY": "OUT OF MEM",
+    "OUT_OF_MEMORY": "NO MEMORY",
     "COMPLETING": "ending",
     "STAGE_OUT": "ending",
     "CONFIGURING": "starting",
@@ -59,20 +62,26 @@ _STATE_ROLES = {
     Phase.UNKNOWN: "warn",
 }
 #: What a person has to act on before anything moves; see ``ReasonInfo.kind``.
-_NEEDS_SOMEBODY = frozenset({"user", "held", "never", "failure"})
+_NEEDS_SOMEBODY = frozenset({"held", "never", "failure"})
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What a cell may depend on besides its row."""
+    """What a cell may depend on besides its row.
+
+    Times of jobs are worked out at ``now``, which stands still while the data is old;
+    ``wall`` is the clock of the viewer (None: the same).
+    """
 
     now: datetime
     user: str = ""
+    wall: datetime | None = None
+
+    def missing_for(self, gone: Gone) -> timedelta:
+        return (self.wall or self.now) - gone.since
 
 
-@lru_cache(maxsize=512)
-def _reason(text: str) -> ReasonInfo:
-    return explain_reason(text)
+_reason = lru_cache(maxsize=512)(explain_reason)
 
 
 def needs_somebody(job: Job) -> bool:
@@ -223,7 +232,7 @@ def _why(row: Row, at: Now) -> Span:
     if row.group is not None:
         return (_group_why(row.group), "")
     if row.lost and row.gone is not None:
-        if at.now - row.gone.since < RESULT_LATE:
+        if at.missing_for(row.gone) < RESULT_LATE:
             return ("ended, result not known yet", "warn")
         return (f"ended, result unknown: slurmtop why {visible(row.job.id.text)}", "warn")
     job = row.job
@@ -253,19 +262,19 @@ def _pending_why(job: Job) -> Span:
     if tasks is not None:
         limit = f", {tasks.throttle} at once" if tasks.throttle else ""
         head = f"{tasks.count_text()} waiting{limit}: "
-    if not job.reason or job.reason in ("None", "none"):
+    info = _reason(job.reason) if job.reason else None
+    if info is None or info.kind == "ok":
         return (f"{head}not looked at by the scheduler yet", "dim")
-    info = _reason(job.reason)
     detail = f" ({visible(info.detail)})" if info.detail else ""
     if info.word == "Dependency" and job.dependency:
         detail = f" ({visible(job.dependency)})"
     role = "warn" if info.kind in _NEEDS_SOMEBODY else ""
-    return (f"{head}{visible(info.meaning)}{detail}", role)
+    return (f"{head}{visible(info.meaning).rstrip('.')}{detail}", role)
 
 
 def _ended_why(job: Job) -> Span:
     meaning = explain_exit(job.state, None, reason=job.reason)
-    return (visible(meaning.sentence), "" if meaning.ok else "bad")
+    return (visible(meaning.sentence).rstrip("."), "" if meaning.ok else "bad")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +297,7 @@ class Column:
 _ID = Column("id", "JOB", 8, 0, _job_id)
 COLUMNS: tuple[Column, ...] = (
     _ID,
-    Column("state", "STATE", 10, 0, _state),
+    Column("state", "STATE", 9, 0, _state),
     Column("time", "TIME", 6, 0, _time, right=True),
     Column("left", "LEFT", 6, 3, _left, right=True),
     Column("user", "USER", 8, 2, _user, grow=1, most=12),
@@ -297,7 +306,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("nodes", "NODES", 5, 4, _nodes, right=True),
     Column("priority", "PRIO", 7, 6, _priority, right=True),
     Column("name", "NAME", 12, 0, _name, grow=2, most=32),
-    Column("why", "WHY", 24, 1, _why, grow=6, most=10_000),
+    Column("why", "WHY", 27, 1, _why, grow=6, most=10_000),
 )
 _SQUEEZE = ("name", "state", "time", "id")
 
@@ -333,6 +342,10 @@ def lay_out(width: int, *, with_user: bool, id_cells: int = 8) -> Layout:
     while need() > room and len(chosen) > 1:
         chosen.pop()
     spare = room - need()
+    if chosen[-1].name == "why":
+        more = max(0, min(spare, WHY_WANTS - widths["why"]))
+        widths["why"] += more
+        spare -= more
     while spare > 0:
         growing = [c for c in chosen if c.grow and widths[c.name] < c.most]
         if not growing:
@@ -381,5 +394,5 @@ def tick_of(row: Row, at: Now) -> str:
         return ""
     late = ""
     if row.gone is not None:
-        late = str(at.now - row.gone.since < RESULT_LATE)
+        late = str(at.missing_for(row.gone) < RESULT_LATE)
     return f"{_time(row, at)[0]} {_left(row, at)[0]} {late}"

@@ -6,6 +6,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from slurmtop.control.actions import Target
+from slurmtop.control.outcome import Outcome, Result
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
@@ -26,6 +28,7 @@ from slurmtop.ui.widgets.lines import LinesBox
 from slurmtop.ui.widgets.rows import Rows
 
 _ROW_ACTIONS = frozenset({"open", "mark", "copy"})
+_OVER = frozenset({Result.CANCELLED, Result.OVER, Result.NO_SUCH_JOB})
 
 
 def _hosts(text: str) -> tuple[str, ...]:
@@ -35,13 +38,17 @@ def _hosts(text: str) -> tuple[str, ...]:
         return (text,)
 
 
+def _group_key(target: Target) -> JobKey:
+    return JobKey(target.key.cluster, target.base)
+
+
 class JobsScreen(BaseScreen):
     """Keys change the view (``store.view``), which keeps cursor and marks by key."""
 
     SCOPES = ("jobs",)
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("jobs")
-    DEFAULT_CSS = f"""
-    JobsScreen > #queue-head {{ height: {head.HEADER_LINES}; }}
+    DEFAULT_CSS = """
+    JobsScreen > #queue-head { height: 2; }
     """
 
     def __init__(self) -> None:
@@ -49,8 +56,8 @@ class JobsScreen(BaseScreen):
         self.view = JobView(problem=present.needs_somebody, expand=_hosts)
         self._layout: tuple[tuple[int, bool, int], present.Layout] | None = None
         self._id_cells = 6
-        self._painted_head: tuple[Line, ...] = ()
-        self._head = LinesBox(self._head_lines, id="queue-head")
+        self._head_lines: tuple[Line, ...] = ()
+        self._head = LinesBox(lambda _width: self._head_lines, id="queue-head")
         self._filter = FilterBar()
         self._rows: Rows[Row] = Rows(self, id="queue")
 
@@ -73,18 +80,17 @@ class JobsScreen(BaseScreen):
         if self.view.update(self.tool.book, self.services.clock.now()):
             self._show()
         else:
-            self._head.refresh()
+            self._refresh_head()
 
     def on_health_changed(self, event: HealthChanged) -> None:
         words = self._health()
         if words.old_rows != self._rows.old or not self.view.rows:
             self._show()
         else:
-            self._head.refresh()
+            self._refresh_head()
 
     def on_second_passed(self, event: SecondPassed) -> None:
-        if self._head_lines(self.size.width) != self._painted_head:
-            self._head.refresh()
+        self._refresh_head()
         if self._health().old_rows != self._rows.old or not self.view.rows:
             self._show()
         self._rows.second_passed()
@@ -114,7 +120,7 @@ class JobsScreen(BaseScreen):
             self._rows.repaint()
         self._rows.show(rows, view.cursor_index, old=words.old_rows, notice=self._notice(words))
         self._filter.say(head.filter_message(view.query.error, view.shown, view.total))
-        self._head.refresh()
+        self._refresh_head()
         self.refresh_bindings()
 
     def _notice(self, words: HealthWords) -> tuple[Line, ...]:
@@ -133,9 +139,18 @@ class JobsScreen(BaseScreen):
         )
         return head.notice_lines(why, services.clock.now(), self.size.width, services.zone)
 
-    def _head_lines(self, width: int) -> tuple[Line, ...]:
+    def _refresh_head(self) -> None:
+        """Paint the header where it reads differently now; a long sentence takes a line more."""
+        lines = self._make_head(self.size.width)
+        if lines != self._head_lines:
+            if len(lines) != len(self._head_lines):
+                self._head.styles.height = len(lines)
+            self._head_lines = lines
+            self._head.refresh()
+
+    def _make_head(self, width: int) -> tuple[Line, ...]:
         view, services, feed = self.view, self.services, self.tool.feed
-        self._painted_head = head.header_lines(
+        return head.header_lines(
             head.QueueHead(
                 cluster=services.cluster_label or services.cluster,
                 user=services.user,
@@ -154,7 +169,6 @@ class JobsScreen(BaseScreen):
             ),
             width,
         )
-        return self._painted_head
 
     # The painter of the rows
 
@@ -173,7 +187,11 @@ class JobsScreen(BaseScreen):
         return row.key in self.view.marks
 
     def _at(self) -> present.Now:
-        return present.Now(self.services.clock.now(), self.services.user)
+        """Old rows stand still at their last answer: nobody knows what has happened since."""
+        wall = self.services.clock.now()
+        sampled_at = self.tool.book.sampled_at
+        still = sampled_at if self._rows.old and sampled_at is not None else wall
+        return present.Now(still, self.services.user, wall)
 
     def _columns(self, width: int) -> present.Layout:
         key = (width, self.tool.feed.all_users, self._id_cells)
@@ -258,7 +276,7 @@ class JobsScreen(BaseScreen):
     def action_mark(self) -> None:
         self.view.toggle_mark()
         self._rows.refresh_rows([self.view.cursor_index])
-        self._head.refresh()
+        self._refresh_head()
         self.action_cursor_down()
 
     def action_filter(self) -> None:
@@ -308,4 +326,14 @@ class JobsScreen(BaseScreen):
         jobs: dict[JobKey, Job] = {
             job.key: job for row in rows if row.gone is None for job in row.jobs
         }
-        cancel_jobs(self.tool, tuple(jobs.values()))
+        cancel_jobs(self.tool, tuple(jobs.values()), self._acted)
+
+    def _acted(self, outcome: Outcome) -> None:
+        """What is over loses its mark; what failed keeps it, to be tried again."""
+        over = [job.target for job in outcome.jobs if job.result in _OVER]
+        left = [job.target for job in outcome.jobs if job.result not in _OVER]
+        marks = self.view.marks
+        marks -= {key for target in over for key in (target.key, *target.parts)}
+        marks -= {_group_key(target) for target in over} - {_group_key(target) for target in left}
+        self._rows.repaint()
+        self._refresh_head()

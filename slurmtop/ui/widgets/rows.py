@@ -41,7 +41,7 @@ class Painter(Protocol[R_contra]):
     def marked(self, row: R_contra) -> bool: ...
 
 
-class Rows(ScrollView, Generic[R], can_focus=True):
+class Rows(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     """``show`` puts rows on the screen; the cursor is an index that the owner keeps by key.
 
     ``old`` greys everything: the data is stale. ``notice`` stands in the place of rows when
@@ -189,10 +189,10 @@ class Rows(ScrollView, Generic[R], can_focus=True):
         index = round(self.scroll_y) + y - 1
         if not self.rows:
             start = max(1, (self.size.height - len(self.notice)) // 3)
-            line = self.notice[y - start] if 0 <= y - start < len(self.notice) else ()
-            return self._strip(line, width, cursor=False)
+            if 0 <= y - start < len(self.notice):
+                return self._strip(self.notice[y - start], width, cursor=False)
         if index >= len(self.rows):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._style("", cursor=False, base=""))
         return self._row_strip(index, width)
 
     def _row_strip(self, index: int, width: int) -> Strip:
