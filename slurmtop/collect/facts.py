@@ -217,7 +217,7 @@ class _Gathering:
             return True, ()
         if found is None:
             return False, ()
-        return True, newest_run([row for row in found.rows if _of_job(row.id, id)])
+        return True, _one_run([row for row in found.rows if _of_job(row.id, id)])
 
     async def expected_start(self, job: Job | None) -> datetime | None:
         """When the scheduler means to start a waiting job, where that is wanted."""
@@ -311,9 +311,23 @@ def _meant(jobs: Sequence[Job], id: JobId) -> Job | None:
 
 
 def _speaker(job: Job) -> tuple[int, int]:
-    phase = job.state.phase
-    place = _SPEAKER_ORDER.index(phase) if phase in _SPEAKER_ORDER else len(_SPEAKER_ORDER)
-    return place, job.id.het_offset or 0
+    return _phase_place(job.state.phase), job.id.het_offset or 0
+
+
+def _phase_place(phase: Phase) -> int:
+    return _SPEAKER_ORDER.index(phase) if phase in _SPEAKER_ORDER else len(_SPEAKER_ORDER)
+
+
+def _one_run(rows: Sequence[AccountingRecord]) -> tuple[AccountingRecord, ...]:
+    """The newest run; of an array or het job that of the part that matters most."""
+    newest = newest_run(rows)
+    parts = [row for row in newest if row.id.step is None] or newest[:1]
+    if not parts:
+        return ()
+    chosen = min(parts, key=lambda row: (_phase_place(row.state.phase), row.id.het_offset or 0))
+    return tuple(
+        row for row in newest if (row.id.stable, row.cluster) == (chosen.id.stable, chosen.cluster)
+    )
 
 
 def _same(one: Job, other: Job) -> bool:

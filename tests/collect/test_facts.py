@@ -1,7 +1,6 @@
 """The facts of one job: from every source, within the budget, whoever is silent."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -161,6 +160,23 @@ async def test_a_forgotten_job_comes_from_accounting_with_its_log(runner: FakeRu
     assert (log.path, log.status) == (LOG, LogStatus.READ)
     assert log.why, "a guessed path is called one"
     assert facts.missing == ()
+
+
+async def test_of_a_forgotten_array_the_failed_task_speaks(runner: FakeRunner) -> None:
+    runner.on("squeue*", rc=1, stderr=UNKNOWN)
+    runner.on("scontrol*show job*", rc=1, stderr=UNKNOWN)
+    runner.on(
+        "sacct*",
+        accounting_row("4711_0", State="COMPLETED", ExitCode="0:0")
+        + accounting_row("4711_0.batch", State="COMPLETED", ExitCode="0:0")
+        + accounting_row("4711_1", State="FAILED", ExitCode="2:0")
+        + accounting_row("4711_1.batch", State="FAILED", ExitCode="2:0"),
+    )
+    facts = await gather(runner)
+    assert [row.id.text for row in facts.history] == ["4711_1", "4711_1.batch"]
+    facts = await gather(runner, "4711_0")
+    assert [row.id.text for row in facts.history] == ["4711_0", "4711_0.batch"]
+    assert (await gather(runner, "4711_7")).history == ()
 
 
 async def test_F10_an_older_file_of_that_name_is_not_taken_for_the_log(runner: FakeRunner) -> None:
@@ -417,13 +433,13 @@ class SlowRunner(FakeRunner):
 
 
 @pytest.fixture
-async def slow() -> AsyncIterator[SlowRunner]:
+def slow() -> SlowRunner:
     made = SlowRunner()
     made.on("squeue*", queue_record())
     made.on("scontrol*show job*", block())
     made.on("sacct*", ENDED_ROWS)
     made.files[LOG] = b"step 1/9\n"
-    yield made
+    return made
 
 
 async def in_time(runner: SlowRunner, budget_s: float) -> JobFacts:
