@@ -79,6 +79,16 @@ _GLOG_ERROR = re.compile(
     r"(?:^|[\s:\]])\[?[EF]\d{3,4} \d\d:\d\d:\d\d|(?:^|[\s:\]])\[[EF] \w+\.(?:cpp|h):\d+\]"
 )
 
+#: None of the patterns above can match without one of these: most lines need one look only.
+_HINT = re.compile(
+    r"rror|RROR|xception|atal|FATAL|CRITICAL|SEVERE|Killed|Keyboard|fault|dumped|terminate called"
+    r"|smashing|corruption|space left|quota exceeded|Stale file|Cannot allocate|oom|OOM|Out Of Mem"
+    r"|out-of-mem|out of mem|OutOfMem|command not found|bad interpreter|No such file|ermission den"
+    r"|Exec format|nccl[A-Z]|WARN |llegal instr|Floating point|shared object|Assertion|Traceback"
+    r"|Interrupt|Timeout|Failure|Failed|Exit|StopIter|Empty|Full|CUBLAS|[EF]\d{3,4} \d\d:|\[[EF] "
+    r"|slurmstepd|srun|salloc|sbatch"
+)
+
 #: These lines report somebody else's end, or what a script shrugged off while it set up.
 _CASCADE = re.compile(
     r"\bNCCL\b|ProcessGroupNCCL|DistBackendError|DistNetworkError|DistStoreError|nccl[A-Z]\w*Error"
@@ -170,6 +180,10 @@ class _Tracebacks:
             self._open[tags] = (header, reach - 1 if reach > 0 else reach)
         return False, None
 
+    @property
+    def waiting(self) -> bool:
+        return bool(self._open)
+
     def cut_short(self) -> LogLine | None:
         """The first header whose exception the log does not show."""
         headers = [line for line, reach in self._open.values() if reach >= 0]
@@ -187,6 +201,8 @@ def find_first_error(lines: Iterable[LogLine]) -> LogLine | None:
     cascade: LogLine | None = None
     for line in lines:
         text = line.text
+        if not tracebacks.waiting and _HINT.search(text) is None:
+            continue
         if not text.strip():
             continue
         tags, rest = _split_prefix(text)

@@ -30,19 +30,18 @@ _COUNTER = re.compile(
 )
 #: ``it 1,234`` only where a log's columns begin, because English uses the word too.
 _IT = re.compile(r"(?:^|[|\[(,;]\s*|\]:?\s+)it[:=]?\s+" + _NUMBER + _TOTAL)
-#: ``45%|####5     | 450/1000 [00:10<00:12, …]`` with an optional description in front.
-_TQDM = re.compile(
-    r"(?P<about>[^|\r\n]{0,200}?)\d{1,3}%\|[^|]{0,300}\|\s*"
-    + _NUMBER
-    + r"/(?P<total>\d{1,15})\s*\["
-)
-#: Bars of rich and Keras, and ``Epoch: [3][ 450/1000]``.
+#: ``45%|####5     | 450/1000 [00:10<00:12, …]``; a description may stand in front.
+_TQDM = re.compile(r"\d{1,3}%\|[^|]{0,300}\|\s*" + _NUMBER + r"/(?P<total>\d{1,15})\s*\[")
+#: Bars of rich and Keras, ``Epoch: [3][ 450/1000]``, and ``epoch 003:  450 / 1000``.
 _BARS = re.compile(
-    r"(?P<about>[^|\r\n]{0,200}?)(?:[\u2501\u2578\u257a ]*[\u2501\u2578\u257a]+\s+"
-    + r"(?P<a>\d{1,15})/(?P<at>\d{1,15})(?=\s|$)"
-    + r"|^\s*(?P<b>\d{1,15})/(?P<bt>\d{1,15}) \[[=>.\-]{3,}\]"
-    + r"|[Ee]poch:?\s*\[\s*\d+(?:/\d+)?\s*\]\s*\[\s*(?P<c>\d{1,15})/(?P<ct>\d{1,15})\]"
-    + r"|\bepoch \d{1,6}:\s+(?P<d>\d{1,15})\s*/\s*(?P<dt>\d{1,15})(?=\s))"
+    r"[\u2501\u2578\u257a]\s+(?P<a>\d{1,15})/(?P<at>\d{1,15})(?=\s|$)"
+    r"|^\s*(?P<b>\d{1,15})/(?P<bt>\d{1,15}) \[[=>.\-]{3,}\]"
+    r"|[Ee]poch:?\s*\[\s*\d+(?:/\d+)?\s*\]\s*\[\s*(?P<c>\d{1,15})/(?P<ct>\d{1,15})\]"
+    r"|\bepoch \d{1,6}:\s+(?P<d>\d{1,15})\s*/\s*(?P<dt>\d{1,15})(?=\s)"
+)
+#: None of these patterns can match without one of these: most lines need one look only.
+_HINT = re.compile(
+    r"[Ss]tep|STEP|[Ii]ter|ITER|[Bb]atch|BATCH|[Uu]pdate|\bit\b|%\||\d \[|poch|[\u2501\u2578\u257a]"
 )
 
 #: A bar with one of these words in front of it counts other things than training steps.
@@ -102,15 +101,21 @@ def _counter(line: LogLine) -> Progress | None:
     return best
 
 
+def _about(text: str, at: int) -> str:
+    """The description in front of a bar."""
+    return text[max(0, at - 200) : at].rpartition("|")[2]
+
+
 def _bar(line: LogLine) -> Progress | None:
     last: Progress | None = None
-    for match in _TQDM.finditer(line.text):
-        if not _OTHER_WORK.search(match["about"]):
-            last = _found(_int(match["step"]), int(match["total"]), line)
+    if "%|" in line.text:
+        for match in _TQDM.finditer(line.text):
+            if not _OTHER_WORK.search(_about(line.text, match.start())):
+                last = _found(_int(match["step"]), int(match["total"]), line)
     if last is not None:
         return last
     match_bar = _BARS.search(line.text)
-    if match_bar is None or _OTHER_WORK.search(match_bar["about"] or ""):
+    if match_bar is None or _OTHER_WORK.search(_about(line.text, match_bar.start())):
         return None
     for name in "abcd":
         if match_bar[name] is not None:
@@ -121,6 +126,8 @@ def _bar(line: LogLine) -> Progress | None:
 def find_progress(lines: Iterable[LogLine]) -> Progress | None:
     """The last step counter in ``lines``; ``total`` where the log printed one beside it."""
     for line in reversed(tuple(lines)):
+        if _HINT.search(line.text) is None:
+            continue
         found = _counter(line) or _bar(line)
         if found is not None:
             return found
