@@ -307,7 +307,22 @@ def _meant(jobs: Sequence[Job], id: JobId) -> Job | None:
         if same_base:
             return min(same_base, key=_speaker)
         return raw[0] if raw else None
-    return None
+    # A task that waits has no record of its own: it stands in the list of the rest.
+    return next((job for job in jobs if _holds(job.id, id)), None)
+
+
+def _holds(rest: JobId, id: JobId) -> bool:
+    """Is the task ``id`` among those of ``4711_[2-9,12-20:2%4]``?"""
+    if id.task is None or rest.tasks is None or rest.base != id.base:
+        return False
+    for piece in rest.tasks.text.partition("%")[0].split(","):
+        span, _, step = piece.partition(":")
+        low, _, high = span.partition("-")
+        if all(text.isascii() and text.isdecimal() for text in (low, high or low, step or "1")):
+            within = int(low) <= id.task <= int(high or low)
+            if within and (id.task - int(low)) % max(1, int(step or 1)) == 0:
+                return True
+    return False
 
 
 def _speaker(job: Job) -> tuple[int, int]:

@@ -89,6 +89,20 @@ def test_a_pending_job(slurm: StandIns, home: Path) -> None:
     assert [call[0] for call in slurm.calls if call[0] == "sacct"] == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [("4711_5", 0), ("4711_14", 0), ("4711_13", 1), ("4711_20", 0), ("4711_1", 1), ("4712_5", 1)],
+)
+def test_a_task_that_waits_stands_in_the_rest(
+    slurm: StandIns, home: Path, asked: str, status: int
+) -> None:
+    rest = queue_row("4711_[2-9,12-16:2,20%4]", "PENDING", Reason="JobArrayTaskLimit")
+    slurm.say(jobs=[queue_row("4711_0"), rest])
+    done = slurmtop(slurm.environ(home), "why", asked)
+    assert done.returncode == status, done.stdout
+    assert ("JobArrayTaskLimit" in done.stdout) is (status == 0)
+
+
 def test_a_running_job(slurm: StandIns, home: Path, tmp_path: Path) -> None:
     log = tmp_path / "4711.out"
     log.write_text("step 100/200 loss 2.1\nstep 150/200 loss 2.0\n")
