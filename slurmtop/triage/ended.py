@@ -345,7 +345,9 @@ def _code_text(code: ExitCode | None) -> str:
 def _cancelled_text(subject: Subject, by_uid: int | None) -> str:
     record = subject.record
     never = record is not None and record.never_started
-    if never or (subject.job is not None and subject.job.start is None):
+    job = subject.job
+    # Slurm gives such a job a start, that of its end, but never a node.
+    if never or (job is not None and (job.start is None or not job.nodes)):
         when = "before it started"
     else:
         when = ran_text(subject).strip() or "while it ran"

@@ -161,6 +161,12 @@ def test_only_its_owner_makes_it_a_user_interrupt(
     assert verdict.ended_by is EndedBy.USER
 
 
+def test_cancelled_before_it_had_a_node_is_before_it_started() -> None:
+    waiting = live("CANCELLED", job_changes={"nodes": None, "start": NOW, "end": NOW})
+    assert "before it started" in explain_job(waiting).summary
+    assert "before it started" not in explain_job(live("CANCELLED")).summary
+
+
 def test_a_log_of_an_earlier_attempt_is_not_joined_to_this_one() -> None:
     old = log(quiet_s=4 * 3_600, progress=STEP, first_error=TRACE)
     verdict = explain_job(live("RUNNING", logs=(old,)))
