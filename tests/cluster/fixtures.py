@@ -65,6 +65,8 @@ class Cluster:
         self.user = pwd.getpwuid(os.geteuid()).pw_name
         #: Folder that nodes and tests share; job logs go here.
         self.dir = folder
+        #: In job names it tells this run's jobs from those that Slurm still remembers.
+        self.tag = f"t{folder.name[-6:].replace('_', '0')}"
 
     def run(
         self, *argv: str, check: bool = True, deadline_s: float = 60, stdin: str | None = None
