@@ -105,6 +105,9 @@ def judge(target: Target, said: Said, seen: Seen, *, seen_before: bool) -> JobOu
     name = visible(target.ids[0]) if len(target.ids) == 1 else visible(target.key.id)
     rows = matching(target, seen.jobs)
     if not rows:
+        if _left_its_array(target, seen):
+            text = f"job {name}: cancelled: it no longer waits in its array"
+            return JobOutcome(target, Result.CANCELLED, text)
         return _gone(target, name, seen, seen_before)
     word = _word(rows)
     alive = [row for row in rows if not row.state.ended]
@@ -134,7 +137,27 @@ def matching(target: Target, jobs: Iterable[Job]) -> list[Job]:
         return [job for job in rows if job.id.task is None and job.id.tasks is None]
     if not target.tasks:
         return [job for job in rows if job.id.stable == target.key.id]
-    return [job for job in rows if _among(job, target.tasks)]
+    return [job for job in rows if _among(job, target.tasks) or _emptied(job, target)]
+
+
+def _emptied(job: Job, target: Target) -> bool:
+    """The record of an array whose waiting tasks were all cancelled by number.
+
+    Slurm takes them out one by one and prints what is left, ended, without any bracket.
+    """
+    return _waited(target) and job.id.stable == target.base
+
+
+def _waited(target: Target) -> bool:
+    return bool(target.tasks) and target.started_at is None
+
+
+def _left_its_array(target: Target, seen: Seen) -> bool:
+    """Waiting tasks that are taken out of an array leave no record; the others stay.
+
+    Had they started instead, each would have a record of its own.
+    """
+    return _waited(target) and any(job.id.base == target.base for job in seen.jobs)
 
 
 def _among(job: Job, ranges: Sequence[tuple[int, int]]) -> bool:

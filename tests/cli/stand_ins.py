@@ -50,8 +50,11 @@ if refused:
     leave(err=refused[0] + "\n", rc=refused[1])
 
 def named(job, ids):
-    own = {job["JobArrayID"], job["JobID"], job["JobArrayID"].split("_")[0].split("+")[0]}
-    return bool(own & set(ids))
+    text = job["JobArrayID"]
+    own = {text, job["JobID"], text.split("_")[0].split("+")[0]}
+    # Which tasks a rest holds is left to the reader.
+    rest = any("_[" in text and text.split("_")[0] == id.split("_")[0] for id in ids)
+    return rest or bool(own & set(ids))
 
 if program == "squeue":
     jobs = data.get("jobs", [])

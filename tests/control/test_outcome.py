@@ -88,13 +88,27 @@ def test_the_rest_of_an_array_is_followed_by_its_tasks() -> None:
     rest = job("4711_[1-5]", "PENDING")
     assert look(rest, job("4711_[1-5]", "CANCELLED"))[0] is Result.CANCELLED
     assert look(rest, job("4711_[2-5]", "PENDING"))[0] is Result.SENT
-    assert look(rest, job("4711_[6-9]", "PENDING"))[0] is Result.NO_SUCH_JOB
+    assert look(rest)[0] is Result.NO_SUCH_JOB
     mixed = look(rest, job("4711_1", "COMPLETED"), job("4711_[2-5]", "CANCELLED"))
     assert mixed[0] is Result.CANCELLED
     assert "1 record of it had already ended" in mixed[1]
     started = look(rest, job("4711_1", "RUNNING"), job("4711_[2-5]", "CANCELLED"))
     assert started[0] is Result.SENT
     assert started[1].endswith("it is still RUNNING")
+
+
+def test_waiting_tasks_that_were_taken_out_of_their_array() -> None:
+    """As seen on Slurm 22.05 after ``scancel 4711_[2-5]`` of a waiting array."""
+    rest = job("4711_[2-5]", "PENDING")
+    emptied = look(rest, job("4711", "CANCELLED"), job("4711_0"))
+    assert emptied[0] is Result.CANCELLED
+    others = look(rest, job("4711_[6-9]", "PENDING"), job("4711_0"))
+    assert others[0] is Result.CANCELLED
+    assert "no longer waits in its array" in others[1]
+    running = look(job("4711_0"), job("4711_[6-9]", "PENDING"), job("4711", "CANCELLED"))
+    assert running[0] is Result.NO_SUCH_JOB, "a task that ran has a record of its own"
+    still = look(rest, job("4711", "PENDING"))
+    assert still[0] is Result.SENT
 
 
 def test_all_parts_of_a_het_job_must_be_over() -> None:
