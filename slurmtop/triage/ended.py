@@ -179,9 +179,13 @@ def _launch_failure(subject: Subject, state: JobState) -> bool:
     if state.base != "FAILED":
         return False
     code = _code(subject)
-    if code is not None and code.code == 0 and code.signal in _LAUNCH_CODES:
+    if code is None or code.code != 0:
+        return False
+    if code.signal in _LAUNCH_CODES:
         return True
-    return subject.job is not None and subject.job.reason == "JobLaunchFailure"
+    # Slurm up to 22.05 gives this reason for every job that died of a signal, too.
+    named = subject.job is not None and subject.job.reason == "JobLaunchFailure"
+    return named and code.signal == 0
 
 
 def _ended_by(subject: Subject, kind: _Kind, state: JobState, by_uid: int | None) -> EndedBy | None:

@@ -336,3 +336,18 @@ def test_launch_errors_are_not_called_signals() -> None:
     assert "signal" not in verdict.summary
     assert explain_job(live("FAILED", "0:11")).cls is None
     assert ExitCode(0, 53).signal == 53
+
+
+def test_a_signal_is_no_launch_failure_whatever_the_reason_says() -> None:
+    """Slurm 22.05 gives the reason JobLaunchFailure to a script that died of SIGSEGV."""
+    verdict = explain_job(
+        live(
+            "FAILED",
+            "0:11",
+            job_changes={"reason": "JobLaunchFailure"},
+            exit=ExitMeaning(False, "Died of SIGSEGV: a segmentation fault.", "fault"),
+        )
+    )
+    assert verdict.cls != "slurm-launch-failure"
+    assert "could not be started" not in verdict.summary
+    assert "SIGSEGV" in verdict.summary
