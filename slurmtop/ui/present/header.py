@@ -48,14 +48,13 @@ class QueueHead:
 def header_lines(head: QueueHead, width: int) -> tuple[Line, ...]:
     """Two lines of at most ``width`` cells; more where the health needs more words."""
     whose = "everybody" if head.all_users else f"jobs of {visible(head.user)}"
-    parts: list[Line] = [((visible(head.cluster) or "slurmtop", "strong"),), ((whose, ""),)]
-    if head.counts is None:
-        parts.append((("no count yet", "dim"),))
-    elif not head.counts:
-        parts.append((("no jobs", "dim"),))
-    else:
-        parts.extend(_count_line(count) for count in head.counts)
-    first = ends(join(parts), join(_marks(head)), width)
+    who: list[Line] = [((visible(head.cluster) or "slurmtop", "strong"),), ((whose, ""),)]
+    marks = join(_marks(head))
+    room = width - line_width(marks) - 1
+    left = join([*who, *_count_lines(head.counts, short=False)])
+    if line_width(left) > room:
+        left = join([*who, *_count_lines(head.counts, short=True)])
+    first = ends(left, marks, width)
     words, role = head.health.sentence, head.health.role
     modes = join(_modes(head))
     if line_width(modes) + len(words) + 1 <= width:
@@ -66,9 +65,18 @@ def header_lines(head: QueueHead, width: int) -> tuple[Line, ...]:
     return (first, *(cut_line(line, width) for line in wrapped))
 
 
-def _count_line(count: Count) -> Line:
-    word, role = _PHASE_WORDS[count.label]
-    return ((f"{count_text(count.count)}{'' if count.exact else '+'} ", "strong"), (word, role))
+def _count_lines(counts: tuple[Count, ...] | None, *, short: bool) -> list[Line]:
+    """``12 running · 981 pending``, or ``12 R 981 PD`` where there is little room."""
+    if counts is None:
+        return [(("no count yet", "dim"),)]
+    if not counts:
+        return [(("no jobs", "dim"),)]
+    out: list[Line] = []
+    for count in counts:
+        word, role = _PHASE_WORDS[count.label]
+        number = f"{count_text(count.count)}{'' if count.exact else '+'} "
+        out.append(((number, "strong"), (count.label if short else word, role)))
+    return [join(out, " ")] if short else out
 
 
 def _marks(head: QueueHead) -> list[Line]:
@@ -77,7 +85,6 @@ def _marks(head: QueueHead) -> list[Line]:
         out.append(((f"DEMO {visible(head.demo)}, simulated", "warn"),))
     if head.read_only:
         out.append((("read-only", "warn"),))
-    out.append(((f"{head.calls} calls/min", "dim"),))
     return out
 
 
@@ -93,6 +100,7 @@ def _modes(head: QueueHead) -> list[Line]:
         out.append((("idle, asking less often", "dim"),))
     if head.sort != "natural" or head.reverse:
         out.append(((f"by {head.sort}{', reversed' if head.reverse else ''}", "label"),))
+    out.append(((f"{head.calls} calls/min", "dim"),))
     return out
 
 

@@ -96,7 +96,7 @@ class Rows(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     @property
     def page(self) -> int:
         """Rows that fit below the header line."""
-        return max(1, self.size.height - 1)
+        return max(1, self.scrollable_content_region.height - 1)
 
     def show(self, rows: Sequence[R], cursor: int, *, old: bool, notice: tuple[Line, ...]) -> None:
         """Replace what is shown. The line under the cursor keeps its height on the screen."""
@@ -182,7 +182,7 @@ class Rows(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_content_region.width
         if y == 0:
             header = self._painter.header(width)
             return self._strip(header, width, cursor=False, base="header")
