@@ -203,8 +203,11 @@ def slurm_evidence(
     """The line of Slurm that carries a verdict: show job's, else the queue's, else sacct's."""
     printed = as_printed(subject, names)
     if printed is not None:
+        # The end of a job that runs is only the latest time it can have.
+        over = subject.state is not None and subject.state.ended
+        time = subject.end if over else None
         return Evidence(
-            family="slurm", source=subject.show_job(), text=printed, says=says, time=subject.end
+            family="slurm", source=subject.show_job(), text=printed, says=says, time=time
         )
     job, record = subject.facts.job, subject.record
     if job is not None:
