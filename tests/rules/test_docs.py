@@ -15,17 +15,17 @@ PROGRAMS = re.compile(
 
 
 def programs_in_code() -> set[str]:
-    """First words of every argv literal outside the demo, which starts nothing."""
+    """Every whole string that is a program's name, in the rooms that may start one.
+
+    The demo starts nothing; parse and the pure rooms only read and speak of programs.
+    """
     found: set[str] = set()
-    for path in sorted((ROOT / "slurmtop").rglob("*.py")):
-        if "demo" in path.relative_to(ROOT / "slurmtop").parts[0]:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.List | ast.Tuple) and node.elts:
-                first = node.elts[0]
-                if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    if PROGRAMS.match(first.value):
-                        found.add(first.value)
+    for room in ("collect", "control", "cli", "ui"):
+        for path in sorted((ROOT / "slurmtop" / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    if PROGRAMS.match(node.value):
+                        found.add(node.value)
     return found
 
 
@@ -33,7 +33,9 @@ def programs_in_security_page() -> set[str]:
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     section = text.split("## Commands", 1)[1].split("\n## ", 1)[0]
     return {
-        word for word in re.findall(r"^\| `([a-z-]+)", section, re.MULTILINE) if PROGRAMS.match(word)
+        word
+        for word in re.findall(r"^\| `([a-z-]+)", section, re.MULTILINE)
+        if PROGRAMS.match(word)
     }
 
 

@@ -32,4 +32,6 @@ def test_destructive_keys_are_capitals() -> None:
 def test_readme_lists_every_key() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for key in KEYS:
-        assert f"`{key.id}`" in readme, f"README lacks {key.id}: run python -m tests.rules.key_table"
+        assert f"`{key.id}`" in readme, (
+            f"README lacks {key.id}: run python -m tests.rules.key_table"
+        )
