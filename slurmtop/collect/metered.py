@@ -6,9 +6,6 @@ from pathlib import PurePath
 
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
 
-#: These talk to slurmdbd, never to slurmctld.
-_DATABASE = frozenset({"sacct", "sacctmgr", "sreport", "sshare"})
-_PLAIN = {"sinfo": 2, "sbatch": 1, "srun": 1, "salloc": 1}
 _NO_CALL = frozenset({"-V", "--version", "--help", "--usage", "--helpformat"})
 
 
@@ -18,7 +15,7 @@ def controller_calls(argv: tuple[str, ...]) -> int:
     Measured with ``sdiag`` before and after twelve runs of each, Slurm 22.05.8: a table and the
     partitions for squeue, sinfo and ``show node``; one more, about the federation, for chosen
     jobs without ``--local``; a ping beside ``show config``; the whole job table and the
-    federation for scancel with a signal or a filter. sbatch, srun and salloc are taken as one.
+    federation for scancel with a signal or a filter. sacct asks slurmdbd, never the controller.
     """
     words = argv[1:]
     if not argv or _NO_CALL.intersection(words):
@@ -32,7 +29,7 @@ def controller_calls(argv: tuple[str, ...]) -> int:
         return _scontrol_calls(words, federation)
     if program == "scancel":
         return 2 if any(word.startswith("-") for word in words) else 1
-    return _PLAIN.get(program, 0)
+    return 2 if program == "sinfo" else 0
 
 
 def _scontrol_calls(words: tuple[str, ...], federation: int) -> int:
@@ -60,7 +57,7 @@ class MeteredRunner:
         self.total = 0
         """Requests to the controller since the start."""
         self.database_total = 0
-        """Runs of programs that ask slurmdbd."""
+        """Runs of sacct, which ask slurmdbd."""
         self.by_program: Counter[str] = Counter()
         """Runs of each program, whatever they cost."""
 
@@ -92,7 +89,7 @@ class MeteredRunner:
     def _count(self, argv: tuple[str, ...]) -> None:
         program = PurePath(argv[0]).name if argv else ""
         self.by_program[program] += 1
-        if program in _DATABASE:
+        if program == "sacct":
             self.database_total += 1
         calls = controller_calls(argv)
         if calls:

@@ -22,7 +22,17 @@ def programs_in_code() -> set[str]:
     found: set[str] = set()
     for room in ("collect", "control", "cli", "ui"):
         for path in sorted((ROOT / "slurmtop" / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            # The keys of a table speak of programs, e.g. of what each would cost.
+            keys = {
+                id(key)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Dict)
+                for key in node.keys
+            }
+            for node in ast.walk(tree):
+                if id(node) in keys:
+                    continue
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     if PROGRAMS.match(node.value):
                         found.add(node.value)
