@@ -247,6 +247,18 @@ async def test_every_line_of_a_long_verdict_can_be_reached(
         await bench.press(pilot, "j", "j", "k", "pagedown", "pageup", "space")
 
 
+async def test_a_summary_that_does_not_fit_one_line_stands_whole_below(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    summary = "Waits because " + "one thing and another, " * 6 + "the last of which is this"
+    judge_as(monkeypatch, replace(PENDING, summary=summary))
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert "the last of which is this" in " ".join(screen_text(app).split())
+
+
 async def test_an_outage_is_said_and_the_job_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     judge_as(monkeypatch, RUNNING)
     bench = JobBench()

@@ -15,7 +15,7 @@ from slurmtop.ui.present.log import LogBar, bar_line
 from slurmtop.ui.present.spans import line_width, plain
 from slurmtop.ui.screens.job import JobScreen
 from tests.build import make_job, make_state
-from tests.fakes import FakeRunner
+from tests.fakes import START, FakeRunner
 from tests.ui.golden import Golden, screen_text
 from tests.ui.job_bench import ERR, JOB, OUT, JobBench
 
@@ -118,6 +118,36 @@ async def test_it_is_looked_at_every_2_s_while_following_and_else_every_15() -> 
         await bench.press(pilot, "escape")
         await bench.advance(pilot, 120)
         assert len(bench.files.stats) == before
+
+
+async def test_the_log_of_a_job_that_has_ended_is_looked_at_every_15_s() -> None:
+    bench = LogBench(steps(100))
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.logs(pilot, replace(JOB, state=make_state("FAILED"), end=START))
+        await bench.advance(pilot, 60)
+        assert len(bench.files.stats) == 5
+
+
+async def test_the_waiting_rest_of_an_array_has_no_log_yet() -> None:
+    bench = LogBench(logs=())
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.logs(pilot, make_job("4830_[76-999%8]", "PENDING"))
+        assert "No log yet: these tasks of the array wait" in screen_text(app)
+
+
+@pytest.mark.parametrize("later", [(), (log("stdout", None, LogStatus.UNKNOWN_PATH),)])
+async def test_a_path_is_remembered_when_slurm_has_forgotten_the_job(later: Any) -> None:
+    bench = LogBench(steps(3))
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.logs(pilot)
+        bench.facts.given["logs"] = later
+        await bench.answer(pilot, ())
+        await bench.settled(pilot)
+        assert len(bench.facts.calls) == 2
+        assert "step 00002 loss" in screen_text(app)
 
 
 async def test_an_idle_log_is_not_read_again() -> None:

@@ -99,9 +99,10 @@ def no_log_lines(
     if status is LogStatus.READ:
         return ()
     head, more = _no_log(status, path, why, job, user)
-    role = "busy" if status is None else "wait" if status is LogStatus.ABSENT else "bad"
+    waits = status is LogStatus.ABSENT or (job is not None and job.id.tasks is not None)
+    role = "busy" if status is None else "wait" if waits else "bad"
     lines: list[Line] = [((piece, role),) for piece in wrap(head, width)]
-    for text in more:
+    for text in filter(None, more):
         lines.extend(((piece, ""),) for piece in wrap(text, width))
     return tuple(cut_line(line, width) for line in lines)
 
@@ -110,15 +111,19 @@ def _no_log(
     status: LogStatus | None, path: str | None, why: str, job: Job | None, user: str
 ) -> tuple[str, list[str]]:
     owner = visible(job.user) if job is not None and job.user else "the owner of the job"
-    ident = visible(job.id.text) if job is not None else "JOB"
+    ident = visible(job.key.id if job.id.tasks is None else job.id.base) if job else "JOB"
     name = visible(path or "")
     if path in _SINKS:
         return f"Nothing to read: this output goes to {name}", []
     if status is None:
         return f"reading {name} …" if path else "asking Slurm where the log is …", []
+    if path is None and job is not None and job.id.tasks is not None:
+        return "No log yet: these tasks of the array wait", [
+            "Each task writes its own log once it has started; open the task to see it."
+        ]
     if status is LogStatus.UNKNOWN_PATH or path is None:
         return "Slurm does not say where this log is", [
-            why and visible(why),
+            visible(why),
             f"A job's log is named by sbatch --output; try: scontrol show job {ident}",
         ]
     if status is LogStatus.ABSENT:

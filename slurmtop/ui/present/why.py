@@ -19,9 +19,9 @@ from slurmtop.model.verdict import (
     State,
     Verdict,
 )
-from slurmtop.triage.words import four_lines, place_text
+from slurmtop.triage.words import first_line, four_lines, place_text
 from slurmtop.ui.present.job import moment_text
-from slurmtop.ui.present.spans import Line, cut_line, join_in_rows, wrap
+from slurmtop.ui.present.spans import Line, cut_line, join_in_rows, plain, wrap
 
 STATE_ROLES = {
     State.PENDING: "wait",
@@ -87,6 +87,9 @@ def _four(verdict: Verdict, width: int) -> list[Line]:
         label, _, rest = text.partition(" ")
         role = STATE_ROLES[verdict.state] if not index else ""
         lines.append(((label, "label"), (" " + rest, role)))
+    summary = first_line(verdict)
+    if summary not in plain(lines[0]):
+        lines.extend([(), *_text(summary, width, STATE_ROLES[verdict.state])])
     return [*lines, ()]
 
 

@@ -63,8 +63,14 @@ class LogTab(Vertical):
     # What is known of the logs
 
     def set_logs(self, logs: tuple[LogFacts, ...], job: Job | None) -> None:
-        """Take what the facts say about where the logs are. A log in view stays in view."""
-        self._logs, self._job, self._asked = logs, job, True
+        """Take what the facts say about where the logs are. A log in view stays in view.
+
+        A path is remembered: later Slurm may no longer know it, and the file is still there.
+        """
+        known = {log.label: log for log in self._logs if log.path is not None}
+        merged = tuple(log if log.path else known.get(log.label, log) for log in logs)
+        self._logs, self._job, self._asked = merged or self._logs, job, True
+        logs = self._logs
         if logs and all(log.label != self._label for log in logs):
             self._label = logs[0].label
         self._open()
@@ -94,7 +100,8 @@ class LogTab(Vertical):
     # Looking at it now and then
 
     def show(self) -> None:
-        """The tab came in sight: look now, then every 2 s while following, else every 15 s."""
+        """The tab came in sight: look now, then every 2 s while a log
+        of a job that has not ended is followed, else every 15 s."""
         self._shown = True
         self.view.focus()
         self._start_polling()
@@ -114,8 +121,13 @@ class LogTab(Vertical):
             if wait > 0:
                 await self._clock.sleep(wait)
             await self.look()
-            reads = self._pager is not None and self._pager.status is LogStatus.READ
-            await self._clock.sleep(FOLLOW_S if self.view.follow and reads else REST_S)
+            await self._clock.sleep(FOLLOW_S if self._may_grow() else REST_S)
+
+    def _may_grow(self) -> bool:
+        """Is somebody waiting for more of a log to which more may be added?"""
+        reads = self._pager is not None and self._pager.status is LogStatus.READ
+        ended = self._job is not None and self._job.state.ended
+        return self.view.follow and reads and not ended
 
     async def look(self) -> None:
         """One stat, and what is new; an unchanged file is not read."""
