@@ -210,6 +210,10 @@ def explain_exit(
     if signal >= _SIGNAL_LIMIT:
         sentence = launch_trouble(signal, stdout_path)
         return ExitMeaning(False, f"{sentence}.", "fault", warning, notes + _launch_notes(signal))
+    if exit_code is None and not signal and (reason or "").startswith("JobLaunchFailure"):
+        # Slurm up to 22.05 gives this reason for every signal as well.
+        sentence = "Slurm could not start it, or a signal ended it: slurmtop why tells which"
+        return ExitMeaning(False, f"{sentence}.", None, warning, notes)
     return _failed(code, signal, reason, from_sacct, warning, notes)
 
 

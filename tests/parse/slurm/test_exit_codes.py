@@ -204,3 +204,12 @@ def test_every_ending_has_a_sentence(
     everything = " ".join([said.sentence, said.warning or "", *said.notes])
     assert "signal 53" not in everything
     assert "Real-time" not in everything
+
+
+def test_launch_failure_as_a_reason_may_hide_a_signal() -> None:
+    """Slurm 22.05 prints it for a script that died of SIGSEGV (0:11) as well."""
+    unknown = explain_exit(parse_state("FAILED"), None, reason="JobLaunchFailure")
+    assert "or a signal ended it" in unknown.sentence
+    assert unknown.ended_by is None
+    told = meaning("FAILED", "0:11", reason="JobLaunchFailure").sentence
+    assert told == "Died of SIGSEGV: a segmentation fault."
