@@ -61,6 +61,10 @@ class EarlyChild:
             truncated=len(out) > most or len(err) > most,
         )
 
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
     def end(self) -> None:
         """Kill it with all it started; does nothing once it has ended."""
         if self._process.poll() is None:

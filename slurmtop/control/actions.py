@@ -130,7 +130,7 @@ def argvs_for(kind: Kind, targets: Sequence[Target], cluster: str) -> tuple[tupl
     Only ids, never a filter, a signal or ``-v``: any of those makes scancel load the job
     table of the whole cluster first.
     """
-    head = (_PROGRAMS[kind], *(("-M", cluster) if cluster else ()))
+    head = (*_COMMANDS[kind], *(("-M", cluster) if cluster else ()))
     ids = _joined(targets)
     argvs = tuple(
         (*head, *ids[start : start + IDS_PER_CALL]) for start in range(0, len(ids), IDS_PER_CALL)
@@ -140,13 +140,13 @@ def argvs_for(kind: Kind, targets: Sequence[Target], cluster: str) -> tuple[tupl
     return argvs
 
 
-_PROGRAMS = {Kind.CANCEL: "scancel"}
+_COMMANDS: dict[Kind, tuple[str, ...]] = {Kind.CANCEL: ("scancel",)}
 
 
 def check_argv(argv: Sequence[str]) -> None:
     """Refuse (``ValueError``) anything but: program, ``-M cluster`` perhaps, and ids."""
     words = list(argv)
-    if not words or words[0] not in _PROGRAMS.values():
+    if (words[0] if words else "",) not in _COMMANDS.values():
         raise ValueError("not a program that an action may run")
     ids = words[1:]
     if ids[:1] == ["-M"]:

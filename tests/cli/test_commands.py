@@ -143,6 +143,39 @@ def test_textual_is_imported_by_the_screen_only(
     assert done.returncode == 0, done.stderr
 
 
+def test_the_first_questions_are_asked_before_textual_is_imported(
+    slurm: StandIns, home: Path
+) -> None:
+    three_jobs(slurm)
+    code = (
+        "import os, sys\n"
+        "from slurmtop.cli import tui\n"
+        "from slurmtop.cli.options import Options\n"
+        "from slurmtop.cli.wiring import open_wiring\n"
+        "wiring = open_wiring(Options(), os.environ, early_queue=True)\n"
+        "assert 'textual' not in sys.modules\n"
+        "import asyncio\n"
+        "async def first():\n"
+        "    answer = await wiring.queue_source(all_users=False).fetch()\n"
+        "    info = await tui._cluster_info(wiring)\n"
+        "    await wiring.aclose()\n"
+        "    print(len(answer.rows), info.name, sorted(wiring.runner.by_program.items()))\n"
+        "asyncio.run(first())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=slurm.environ(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout == "2 mini [('scontrol', 1), ('squeue', 1)]\n"
+    assert sorted(call[0] for call in slurm.calls) == ["scontrol", "squeue"]
+
+
 def test_children_are_not_filtered_by_the_environment(slurm: StandIns, home: Path) -> None:
     three_jobs(slurm)
     done = slurmtop(slurm.environ(home, SQUEUE_STATES="RUNNING", SLURM_CLUSTERS="beta"), "jobs")
