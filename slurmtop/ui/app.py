@@ -1,6 +1,7 @@
 """The app: holds the services and the queue, and hands keys and news to its screens."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from textual import events
 from textual.app import App
@@ -10,6 +11,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from slurmtop.config import DEFAULT_THEME
+from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
@@ -24,7 +26,7 @@ from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.services import Services
 from slurmtop.ui.themes import load_themes, variable_defaults
 
-FEW_COLOURS_THEME = "slurmtop-16"
+FEW_COLOURS_THEME = "slurmtop-contrast"
 
 
 class SlurmtopApp(App[None]):
@@ -41,7 +43,8 @@ class SlurmtopApp(App[None]):
 
     def __init__(self, services: Services) -> None:
         super().__init__()
-        self.services = services
+        self.services = replace(services, gather_facts=self._gather_facts)
+        self._gather = services.gather_facts
         self.own_keys = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
         self.last_job: JobKey | None = None
@@ -129,6 +132,20 @@ class SlurmtopApp(App[None]):
 
         self.last_job = key
         self.push_screen(JobScreen(key))
+
+    async def _gather_facts(
+        self,
+        asked: str,
+        *,
+        job: Job | None = None,
+        siblings: tuple[Job, ...] = (),
+        ask_start: bool = False,
+    ) -> JobFacts:
+        """What a screen learns of a job, the queue learns too."""
+        facts = await self._gather(asked, job=job, siblings=siblings, ask_start=ask_start)
+        if job is not None:
+            self.feed.learn(job, facts)
+        return facts
 
     # Keys
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
 from slurmtop.store.jobs import JobBook, JobEvent
@@ -97,6 +98,18 @@ class QueueFeed:
         self._slow = True
         if self._poller is not None:
             self._poller.slow_down(IDLE_FACTOR)
+
+    def learn(self, job: Job, facts: JobFacts) -> None:
+        """Take over what accounting says of a job that left the queue.
+
+        A number is used again some day: a record with another submit time is another job.
+        """
+        record = facts.history[0] if facts.history else None
+        if record is None or record.submit != job.submit:
+            return
+        events = self.book.settle(job.key, record.state, facts.now)
+        if events:
+            self._on_events(events)
 
     def _health_came(self, health: SourceHealth) -> None:
         if health.good_at is None:

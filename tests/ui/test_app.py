@@ -204,7 +204,7 @@ async def test_t_goes_through_our_themes() -> None:
         for _ in range(3):
             await pilot.press("t")
             seen.append(app.theme)
-        assert seen == ["slurmtop-dark", "slurmtop-light", "slurmtop-16", "slurmtop-dark"]
+        assert seen == ["slurmtop-dark", "slurmtop-light", "slurmtop-contrast", "slurmtop-dark"]
 
 
 @pytest.mark.parametrize("name", sorted(BUILTIN_THEMES))
@@ -231,7 +231,7 @@ def test_our_themes_define_every_variable() -> None:
     assert {theme.name for theme in loaded.themes} == {
         "slurmtop-dark",
         "slurmtop-light",
-        "slurmtop-16",
+        "slurmtop-contrast",
     }
     for theme in loaded.themes:
         assert set(VARIABLES) <= set(theme.variables), theme.name
@@ -345,7 +345,7 @@ SIXTEEN = {"default", *(f"color({number})" for number in range(16))}
 
 
 async def test_sixteen_colours_use_the_terminals_own() -> None:
-    bench = Bench(config=Config(theme="slurmtop-16"))
+    bench = Bench(config=Config(theme="slurmtop-contrast"))
     app = bench.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await bench.answer(pilot, [make_job("1"), make_job("2", "FAILED")])
@@ -363,7 +363,7 @@ async def test_a_terminal_of_sixteen_colours_gets_that_theme(
     app = Bench().app()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert app.theme == "slurmtop-16"
+        assert app.theme == "slurmtop-contrast"
 
 
 # A wide net

@@ -1,18 +1,21 @@
 """The Jobs screen, driven by keys over a queue that answers when told to."""
 
 import random
+from datetime import datetime
 from typing import Any
 
 import pytest
 from textual import events
 
+from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Job
+from slurmtop.model.job import AccountingRecord, Job
 from slurmtop.model.snapshot import Trouble
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.widgets.rows import Rows
-from tests.build import make_job
+from tests.build import make_job, make_state
+from tests.fakes import START
 from tests.ui.golden import FOLDER, Golden, screen_text
 from tests.ui.harness import Bench
 
@@ -196,6 +199,39 @@ async def test_a_job_that_left_says_that_its_result_is_not_known() -> None:
         assert "ended, result not known yet" in screen_text(app)
         await bench.advance(pilot, 300)
         assert "ended, result unknown: slurmtop why 8001" in screen_text(app)
+
+
+def facts_with(job: Job, word: str, submit: datetime | None) -> Any:
+    async def gather(asked: str, **_how: Any) -> JobFacts:
+        record = AccountingRecord(id=job.id, user=job.user, state=make_state(word), submit=submit)
+        return JobFacts(asked=asked, cluster="", now=START, job=job, history=(record,))
+
+    return gather
+
+
+@pytest.mark.parametrize(
+    ("word", "same", "shown"),
+    [
+        ("COMPLETED", True, "done"),
+        ("RUNNING", True, "result not known yet"),
+        ("COMPLETED", False, "result not known yet"),
+    ],
+)
+async def test_opening_a_job_that_left_tells_how_it_ended(
+    word: str, same: bool, shown: str
+) -> None:
+    job = make_job("8001")
+    submit = job.submit if same else START
+    bench = Bench(gather_facts=facts_with(job, word, submit))
+    app = bench.app()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await bench.answer(pilot, [job])
+        await bench.answer(pilot, [])
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert shown in screen_text(app)
 
 
 # Time
