@@ -54,6 +54,21 @@ def test_an_outage_at_the_start_is_shown(slurm: StandIns, home: Path) -> None:
         assert terminal.leave() == 0
 
 
+def test_a_recorded_screen_is_replayed(slurm: StandIns, home: Path, tmp_path: Path) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    folder = str(tmp_path / "recording")
+    with Terminal(slurm.environ(home), "--record", folder) as terminal:
+        terminal.wait_for("my-training")
+        terminal.type("q")
+        assert terminal.leave() == 0
+    calls = len(slurm.calls)
+    with Terminal({**slurm.environ(home), "PATH": "/nowhere"}, "--replay", folder) as terminal:
+        terminal.wait_for("my-training")
+        terminal.type("q")
+        assert terminal.leave() == 0
+    assert len(slurm.calls) == calls
+
+
 def test_the_demo_opens(slurm: StandIns, home: Path) -> None:
     with Terminal({**slurm.environ(home), "PATH": "/nowhere"}, "demo") as terminal:
         terminal.wait_for("moe-8x7b")
