@@ -31,11 +31,10 @@ def programs_in_code() -> set[str]:
                 for key in node.keys
             }
             for node in ast.walk(tree):
-                if id(node) in keys:
+                if not isinstance(node, ast.Constant) or id(node) in keys:
                     continue
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    if PROGRAMS.match(node.value):
-                        found.add(node.value)
+                if isinstance(node.value, str) and PROGRAMS.match(node.value):
+                    found.add(node.value)
     return found
 
 
