@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 from slurmtop.collect.asking import slurm_id
 from slurmtop.collect.clock import within
 from slurmtop.collect.log_facts import Span, log_paths, read_log_facts, recorded_log
+from slurmtop.collect.meant import belongs, meant, one_run, same_job
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.sacct import Accounting
 from slurmtop.collect.scontrol import show_job
 from slurmtop.collect.squeue import QueueSource, fetch_expected_start
 from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
-from slurmtop.model.ids import JobId
 from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, Phase, ReasonInfo
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.snapshot import Trouble
@@ -28,7 +28,6 @@ from slurmtop.model.verdict import Missing
 from slurmtop.parse.slurm.exit_codes import explain_exit
 from slurmtop.parse.slurm.ids import parse_job_id
 from slurmtop.parse.slurm.reasons import explain_reason
-from slurmtop.parse.slurm.sacct import newest_run
 from slurmtop.parse.slurm.scontrol import parse_scontrol_jobs
 
 T = TypeVar("T")
@@ -37,16 +36,6 @@ BUDGET_S = 8.0
 #: Of the budget, what the controller and then accounting may use up; the logs get the rest.
 _CONTROLLER_PART = 0.6
 _ACCOUNTING_PART = 0.85
-#: Which record stands for a whole array: what runs, then what went wrong, then what waits.
-_SPEAKER_ORDER = (
-    Phase.RUNNING,
-    Phase.ENDING,
-    Phase.SUSPENDED,
-    Phase.FAILED,
-    Phase.PENDING,
-    Phase.CANCELLED,
-    Phase.COMPLETED,
-)
 
 
 async def gather_job_facts(
@@ -191,10 +180,10 @@ class _Gathering:
         details = parse_scontrol_jobs(detail_bytes or b"", names=names, cluster=self._cluster).rows
         # Only where squeue is silent: a job's name can forge fields of scontrol.
         jobs = rows if rows else tuple(detail.job for detail in details)
-        job = _meant(jobs, self._id)
+        job = meant(jobs, self._id)
         if job is None:
             return None, (), None
-        detail = next((one for one in details if _same(one.job, job)), None)
+        detail = next((one for one in details if same_job(one.job, job)), None)
         return job, tuple(one for one in jobs if one is not job), detail
 
     async def history(
@@ -217,7 +206,7 @@ class _Gathering:
             return True, ()
         if found is None:
             return False, ()
-        return True, _one_run([row for row in found.rows if _of_job(row.id, id)])
+        return True, one_run([row for row in found.rows if belongs(row.id, id)])
 
     async def expected_start(self, job: Job | None) -> datetime | None:
         """When the scheduler means to start a waiting job, where that is wanted."""
@@ -296,70 +285,6 @@ def _missing_log(log: LogFacts, path: str, owner: str) -> tuple[Missing, ...]:
     return (Missing("log", f"{why}.", f"ls -l -- {folder}"),)
 
 
-def _meant(jobs: Sequence[Job], id: JobId) -> Job | None:
-    """The record that the typed id names; of a whole array the one that matters most."""
-    for job in jobs:
-        if job.id.stable == id.stable:
-            return job
-    if id.task is None and id.het_offset is None:
-        same_base = [job for job in jobs if job.id.base == id.base]
-        raw = [job for job in jobs if job.raw_id == id.base and job.id.base != id.base]
-        if same_base:
-            return min(same_base, key=_speaker)
-        return raw[0] if raw else None
-    # A task that waits has no record of its own: it stands in the list of the rest.
-    return next((job for job in jobs if _holds(job.id, id)), None)
-
-
-def _holds(rest: JobId, id: JobId) -> bool:
-    """Is the task ``id`` among those of ``4711_[2-9,12-20:2%4]``?"""
-    if id.task is None or rest.tasks is None or rest.base != id.base:
-        return False
-    for piece in rest.tasks.text.partition("%")[0].split(","):
-        span, _, step = piece.partition(":")
-        low, _, high = span.partition("-")
-        if all(text.isascii() and text.isdecimal() for text in (low, high or low, step or "1")):
-            within = int(low) <= id.task <= int(high or low)
-            if within and (id.task - int(low)) % max(1, int(step or 1)) == 0:
-                return True
-    return False
-
-
-def _speaker(job: Job) -> tuple[int, int]:
-    return _phase_place(job.state.phase), job.id.het_offset or 0
-
-
-def _phase_place(phase: Phase) -> int:
-    return _SPEAKER_ORDER.index(phase) if phase in _SPEAKER_ORDER else len(_SPEAKER_ORDER)
-
-
-def _one_run(rows: Sequence[AccountingRecord]) -> tuple[AccountingRecord, ...]:
-    """The newest run; of an array or het job that of the part that matters most."""
-    newest = newest_run(rows)
-    parts = [row for row in newest if row.id.step is None] or newest[:1]
-    if not parts:
-        return ()
-    chosen = min(parts, key=lambda row: (_phase_place(row.state.phase), row.id.het_offset or 0))
-    return tuple(
-        row for row in newest if (row.id.stable, row.cluster) == (chosen.id.stable, chosen.cluster)
-    )
-
-
-def _same(one: Job, other: Job) -> bool:
-    if one.raw_id is not None and other.raw_id is not None and one.id.tasks is None:
-        return one.raw_id == other.raw_id
-    return one.key == other.key
-
-
-def _of_job(found: JobId, asked: JobId) -> bool:
-    if asked.task is not None or asked.het_offset is not None:
-        return found.base == asked.base and (found.task, found.het_offset) == (
-            asked.task,
-            asked.het_offset,
-        )
-    return True
-
-
 def _reason(job: Job | None) -> ReasonInfo | None:
     if job is None or job.reason is None:
         return None
@@ -372,22 +297,17 @@ def _exit(
     history: Sequence[AccountingRecord],
     logs: Sequence[LogFacts],
 ) -> ExitMeaning | None:
-    """How it ended. scontrol first: sacct prints some codes too small."""
+    """How it ended. The controller first: sacct prints some codes too small."""
     path = next((log.path for log in logs if log.label == "stdout"), None)
     record = next((row for row in history if row.id.step is None), None)
+    if job is not None and not job.state.ended:
+        return None
     if job is not None:
-        if not job.state.ended:
-            return None
-        if detail is not None:
-            return explain_exit(
-                job.state,
-                detail.exit_code,
-                detail.derived_exit_code,
-                stdout_path=path,
-                reason=job.reason,
-            )
-        if record is None:
-            return explain_exit(job.state, None, stdout_path=path, reason=job.reason)
+        code, derived = job.exit_code, job.derived_exit_code
+        if detail is not None and detail.exit_code is not None:
+            code, derived = detail.exit_code, detail.derived_exit_code
+        if code is not None or record is None or not record.state.ended:
+            return explain_exit(job.state, code, derived, stdout_path=path, reason=job.reason)
     if record is None or not record.state.ended:
         return None
     return explain_exit(

@@ -11,6 +11,8 @@ _PLAIN = {
     "raw_id": "4711",
     "state": "RUNNING",
     "reason": "None",
+    "exit_status": "0",
+    "derived_status": "0",
     "partition": "gpu",
     "user": "anna",
     "account": "ml",

@@ -144,6 +144,14 @@ async def test_an_ended_job_is_explained_from_scontrol_and_accounting(runner: Fa
     assert sacct[sacct.index("-S") + 1] == "2031-05-05T09:59:00"
 
 
+async def test_the_queue_alone_tells_how_a_job_ended(runner: FakeRunner) -> None:
+    runner.on("squeue*", queue_record(state="FAILED", exit_status=str(139 << 8)))
+    runner.on("scontrol*show job*", rc=1, stderr=DOWN)
+    facts = await gather(runner)
+    assert facts.exit is not None
+    assert (facts.exit.ok, "139" in facts.exit.sentence) == (False, True)
+
+
 async def test_a_forgotten_job_comes_from_accounting_with_its_log(runner: FakeRunner) -> None:
     runner.on("squeue*", rc=1, stderr=UNKNOWN)
     runner.on("scontrol*show job*", rc=1, stderr=UNKNOWN)

@@ -328,6 +328,32 @@ async def test_real_files_grow_are_cut_and_are_replaced(
     assert (delta.rotated, texts(delta)) == (True, ["x", "y"])
 
 
+async def test_F2_a_log_of_4_GB_is_followed_by_its_end(
+    runner: LocalRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.truncate(4 * 1024**3)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nlast\n")
+    read = runner.read
+    lengths = []
+
+    async def counted(path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        lengths.append(length)
+        return await read(path, offset, length, host)
+
+    monkeypatch.setattr(runner, "read", counted)
+    tail = LogTail(runner, str(path), SystemClock())
+    delta = await tail.poll()
+    assert (texts(delta), delta.size) == (["last"], 4 * 1024**3 + 6)
+    assert sum(lengths) <= 64 * 1024 + 1
+    with path.open("ab") as file:
+        file.write(b"more\n")
+    assert texts(await tail.poll()) == ["more"]
+    assert sum(lengths) <= 65 * 1024
+
+
 async def test_a_pipe_without_writer_a_folder_and_devnull_are_no_files(
     runner: LocalRunner, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """The queue source: what it asks, what it learns, and what it does not do twice."""
 
 import asyncio
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -10,9 +11,10 @@ from slurmtop.collect.clock import spawn
 from slurmtop.collect.poller import Poller, SourceFailed
 from slurmtop.collect.squeue import QueueAnswer, QueueSource, fetch_expected_start
 from slurmtop.collect.who import Who
+from slurmtop.model.job import ExitCode
 from slurmtop.model.ports import Command, Completed, RunnerError
 from slurmtop.model.snapshot import Snapshot, Trouble
-from slurmtop.parse.slurm.squeue import queue_format
+from slurmtop.parse.slurm.squeue import QUEUE_FIELDS, queue_format
 from tests.collect.slurm_forms import MARK, fixture, queue_record
 from tests.fakes import START, FakeClock, FakeRunner
 
@@ -75,11 +77,17 @@ async def test_a_federation_is_asked_without_local(runner: FakeRunner) -> None:
 async def test_real_answers_are_read() -> None:
     mark = b"\x1eq7Vd2k"
     runner = FakeRunner()
-    runner.on("squeue*", fixture("22.05.8", "queue_marked.out"))
-    answer = await QueueSource(runner, runner.clock, mark=mark).fetch()
+    runner.on("squeue*", fixture("22.05.8", "queue_exit_codes.out"))
+    source = QueueSource(runner, runner.clock, mark=mark)
+    # What was captured was asked for with these fields, whatever is asked for today.
+    command = fixture("22.05.8", "queue_exit_codes.cmd").decode()
+    asked = re.findall(r"([A-Za-z_-]+):\\x1", command)
+    source._fields = tuple((name, dict(QUEUE_FIELDS)[name]) for name in asked)
+    answer = await source.fetch()
     assert answer.bad == 0
-    assert len(answer.rows) > 5
-    assert {"29_[*]"} <= {job.key.id for job in answer.rows}
+    assert len(answer.rows) == 10
+    codes = {job.name: job.exit_code for job in answer.rows}
+    assert (codes["exit3"], codes["held"]) == (ExitCode(3, 0), None)
 
 
 async def test_unchanged_records_give_the_very_same_objects(runner: FakeRunner) -> None:
