@@ -163,12 +163,18 @@ def _state(_compare: str, value: str) -> Test | str:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             return f"no state {one!r}{hint}"
 
+    answers: dict[tuple[str, str | None, tuple[str, ...]], bool] = {}
+
     def test(seen: Seen) -> bool:
         if seen.gone:
             return "gone" in words
         state = seen.job.state
-        have = {state.word.lower(), *(flag.lower() for flag in state.flags)}
-        return state.phase in phases or bool(words & have)
+        key = (state.word, state.base, state.flags)
+        answer = answers.get(key)
+        if answer is None:
+            have = {state.word.lower(), *(flag.lower() for flag in state.flags)}
+            answer = answers[key] = state.phase in phases or bool(words & have)
+        return answer
 
     return test
 

@@ -49,6 +49,7 @@ class JobView:
         self._now: datetime | None = None
         self._entries: dict[int, Entry] = {}
         self._order: list[Entry] | None = None
+        self._totals: tuple[Count, ...] | None = None
         self._rows: list[Row] | None = []
         self._group_rows: dict[JobKey, Row] = {}
         self._open: set[JobKey] = set()
@@ -84,6 +85,7 @@ class JobView:
                 fresh[id(gone.job)] = entry
             self._entries = fresh
             self._order = None
+            self._totals = None
             self._drop_marks()
         self._rows = None
         return True
@@ -109,7 +111,9 @@ class JobView:
 
     def totals(self) -> tuple[Count, ...]:
         """Every job in exactly one bucket, whatever the filter says."""
-        return count_states(self._entries.values(), rest_apart=False)
+        if self._totals is None:
+            self._totals = count_states(self._entries.values(), rest_apart=False)
+        return self._totals
 
     def set_query(self, query: Query) -> None:
         self.query = query
@@ -208,16 +212,16 @@ class JobView:
     def _ordered(self) -> list[Entry]:
         if self._order is None:
             key = SORT_KEYS[self.sort]
-            known: list[tuple[Any, int, Entry]] = []
+            known: list[tuple[Any, Entry]] = []
             unknown: list[Entry] = []
-            for index, entry in enumerate(self._entries.values()):
+            for entry in self._entries.values():
                 value = key(entry)
                 if value is None:
                     unknown.append(entry)
                 else:
-                    known.append((value, -index if self.reverse else index, entry))
-            known.sort(key=itemgetter(0, 1), reverse=self.reverse)
-            self._order = [item[2] for item in known] + unknown
+                    known.append((value, entry))
+            known.sort(key=itemgetter(0), reverse=self.reverse)
+            self._order = [entry for _, entry in known] + unknown
         return self._order
 
     def _visible(self) -> list[Entry]:

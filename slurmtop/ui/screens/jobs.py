@@ -100,7 +100,7 @@ class JobsScreen(BaseScreen):
         what = "everybody's jobs" if tool.feed.all_users else "your jobs"
         return describe_health(
             tool.health,
-            self.services.clock.now(),
+            self.services.data_now(),
             self.services.zone,
             what=what,
             widening=tool.feed.widening,
@@ -119,7 +119,8 @@ class JobsScreen(BaseScreen):
             self._id_cells = cells
             self._rows.repaint()
         self._rows.show(rows, view.cursor_index, old=words.old_rows, notice=self._notice(words))
-        self._filter.say(head.filter_message(view.query.error, view.shown, view.total))
+        if self._filter.display:
+            self._filter.say(head.filter_message(view.query.error, view.shown, view.total))
         self._refresh_head()
         self.refresh_bindings()
 
@@ -137,7 +138,7 @@ class JobsScreen(BaseScreen):
             problems_only=view.problems_only,
             private_data=services.private_data,
         )
-        return head.notice_lines(why, services.clock.now(), self.size.width, services.zone)
+        return head.notice_lines(why, services.data_now(), self.size.width, services.zone)
 
     def _refresh_head(self) -> None:
         """Paint the header where it reads differently now; a long sentence takes a line more."""
@@ -281,6 +282,7 @@ class JobsScreen(BaseScreen):
 
     def action_filter(self) -> None:
         self._filter.open()
+        self._show()
 
     @on(FilterBar.Changed)
     def _filtered(self, event: FilterBar.Changed) -> None:
