@@ -223,7 +223,8 @@ class _Gathering:
 
     async def logs(self, job: Job, detail: JobDetail | None) -> tuple[LogFacts, ...]:
         """The logs of a job that has begun to write any."""
-        if job.state.phase is Phase.PENDING and not job.restarts:
+        never_began = job.state.phase is Phase.PENDING or (job.state.ended and not job.nodes)
+        if never_began and not job.restarts:
             return ()
         found = []
         for label, path in log_paths(job, detail):

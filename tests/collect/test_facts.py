@@ -304,6 +304,18 @@ async def test_a_waiting_job_has_a_reason_an_expected_start_and_no_log(runner: F
     assert runner.reads == []
 
 
+async def test_a_job_that_ended_without_ever_having_a_node_has_no_log_to_miss(
+    runner: FakeRunner,
+) -> None:
+    runner.on("squeue*", queue_record(state="CANCELLED", nodes="", reason="JobHeldUser"))
+    runner.on("scontrol*show job*", block(state="CANCELLED", reason="JobHeldUser"))
+    facts = await gather(runner)
+    assert facts.job is not None
+    assert facts.job.nodes is None
+    assert (facts.logs, facts.missing) == ((), ())
+    assert runner.reads == []
+
+
 async def test_a_requeued_job_that_waits_still_has_its_old_log(runner: FakeRunner) -> None:
     runner.on("squeue*", queue_record(state="PENDING", restarts="1"))
     facts = await gather(runner)
