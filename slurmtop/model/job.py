@@ -162,6 +162,10 @@ class Job:
     qos: str | None = None
     state: JobState = JobState("?", None)
     reason: str | None = None
+    exit_code: ExitCode | None = None
+    """None before the job has ended, and where a record was not asked for it."""
+    derived_exit_code: ExitCode | None = None
+    """The worst end of its steps; None as above."""
     submit: datetime | None = None
     eligible: datetime | None = None
     start: datetime | None = None
@@ -298,3 +302,5 @@ class ExitMeaning:
     """self, user, slurm, fault, or None where it cannot be told."""
     warning: str | None = None
     notes: tuple[str, ...] = field(default=())
+    short: str = ""
+    """The same in a few words for a row: ``exit 3``, ``killed by SIGSEGV``."""

@@ -1,7 +1,6 @@
 """The queue source: what it asks, what it learns, and what it does not do twice."""
 
 import asyncio
-import re
 from datetime import UTC, datetime
 
 import pytest
@@ -14,7 +13,7 @@ from slurmtop.collect.who import Who
 from slurmtop.model.job import ExitCode
 from slurmtop.model.ports import Command, Completed, RunnerError
 from slurmtop.model.snapshot import Snapshot, Trouble
-from slurmtop.parse.slurm.squeue import QUEUE_FIELDS, queue_format
+from slurmtop.parse.slurm.squeue import queue_format
 from tests.collect.slurm_forms import MARK, fixture, queue_record
 from tests.fakes import START, FakeClock, FakeRunner
 
@@ -78,12 +77,7 @@ async def test_real_answers_are_read() -> None:
     mark = b"\x1eq7Vd2k"
     runner = FakeRunner()
     runner.on("squeue*", fixture("22.05.8", "queue_exit_codes.out"))
-    source = QueueSource(runner, runner.clock, mark=mark)
-    # What was captured was asked for with these fields, whatever is asked for today.
-    command = fixture("22.05.8", "queue_exit_codes.cmd").decode()
-    asked = re.findall(r"([A-Za-z_-]+):\\x1", command)
-    source._fields = tuple((name, dict(QUEUE_FIELDS)[name]) for name in asked)
-    answer = await source.fetch()
+    answer = await QueueSource(runner, runner.clock, mark=mark).fetch()
     assert answer.bad == 0
     assert len(answer.rows) == 10
     codes = {job.name: job.exit_code for job in answer.rows}

@@ -5,8 +5,8 @@ few random letters. A job name may hold any character, but it cannot know the ma
 cannot forge a record; and text that people write stands last, so a separator inside it
 cannot shift a plain value. Sample (``|`` for 0x1f, ``#`` for the mark)::
 
-    3_[4-19%4]|3|PENDING|JobArrayTaskLimit|gpu|alice|…|hparam-sweep|(null)|/w|(null)|/w/o.out#
-    3_0|16|RUNNING|None|gpu|alice|…|hparam-sweep|(null)|/w|(null)|/w/o.out#
+    3_[4-19%4]|3|PENDING|JobArrayTaskLimit|0|0|gpu|alice|…|sweep|(null)|/w|(null)|/w/o.out#
+    3_0|16|FAILED|NonZeroExitCode|768|0|gpu|alice|…|sweep|(null)|/w|(null)|/w/o.out#
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,15 @@ from functools import lru_cache
 from sys import intern
 
 from slurmtop.model.ids import JobId, JobKey
-from slurmtop.model.job import NO_TRES, UNKNOWN_LIMIT, Job, LimitKind, TimeLimit, Tres
+from slurmtop.model.job import (
+    NO_TRES,
+    UNKNOWN_LIMIT,
+    ExitCode,
+    Job,
+    LimitKind,
+    TimeLimit,
+    Tres,
+)
 from slurmtop.model.snapshot import BadRecord, Parsed
 from slurmtop.parse.slurm.hostlist import count_hosts
 from slurmtop.parse.slurm.ids import parse_job_id
@@ -31,6 +39,8 @@ QUEUE_FIELDS: tuple[tuple[str, str], ...] = (
     ("JobID", "raw_id"),
     ("State", "state"),
     ("Reason", "reason"),
+    ("exit_code", "exit_status"),
+    ("DerivedEC", "derived_status"),
     ("Partition", "partition"),
     ("UserName", "user"),
     ("Account", "account"),
@@ -219,6 +229,9 @@ def _job(found: dict[str, str], id: JobId, cluster: str) -> Job:
         qos=_plain(get("qos", "")),
         state=state,
         reason=_plain(reason or ""),
+        # Before the end, 0 is printed: no success, and nothing else either.
+        exit_code=wait_status(get("exit_status", "")) if state.ended else None,
+        derived_exit_code=wait_status(get("derived_status", "")) if state.ended else None,
         submit=parse_time(get("submit", "")),
         eligible=parse_time(get("eligible", "")),
         start=parse_time(get("start", "")),
@@ -246,6 +259,19 @@ def _job(found: dict[str, str], id: JobId, cluster: str) -> Job:
 @lru_cache(maxsize=8_192)
 def _whole(text: str) -> int | None:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 20 else None
+
+
+@lru_cache(maxsize=1_024)
+def wait_status(text: str) -> ExitCode | None:
+    """What squeue prints raw: ``768`` is exit 3, ``11`` SIGSEGV; None for what is none.
+
+    ``4021``, an error of Slurm's own, is 0:53: where there is a signal, Slurm shows no code.
+    """
+    status = _whole(text)
+    if status is None or status > 0xFFFF:
+        return None
+    signal = status & 127
+    return ExitCode(0 if signal else status >> 8, signal)
 
 
 # Few different values stand in very many jobs: the caches keep each of them once.

@@ -1,12 +1,13 @@
 """Captured outputs and cases with known answers, for the tests of this folder."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from slurmtop.parse.slurm.squeue import LETTERS
+from slurmtop.parse.slurm.squeue import LETTERS, QUEUE_FIELDS
 
 _ROOT = Path(__file__).parents[3]
 FIXTURES = _ROOT / "fixtures" / "slurm"
@@ -38,6 +39,17 @@ NAMED_FIELDS = (
 def fixture(version: str, name: str) -> bytes:
     """What a command printed on a real cluster of that version."""
     return (FIXTURES / version / f"{name}.out").read_bytes()
+
+
+def fields_asked(version: str, name: str) -> tuple[str, ...]:
+    """The fields that a captured ``squeue -O`` was asked for, as its command line says."""
+    asked = (FIXTURES / version / f"{name}.cmd").read_text(encoding="utf-8").partition("-O ")[2]
+    known = dict(QUEUE_FIELDS)
+    return tuple(known[field] for field in re.findall(r"([\w-]+):", asked))
+
+
+#: The 27 fields of ``queue_marked`` and ``queue_marked_M``: without those of the exit code.
+QUEUE_MARKED_FIELDS = fields_asked("22.05.8", "queue_marked")
 
 
 @cache

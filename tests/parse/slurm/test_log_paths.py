@@ -7,7 +7,7 @@ from slurmtop.model.job import Job
 from slurmtop.parse.slurm.ids import parse_job_id
 from slurmtop.parse.slurm.log_paths import expand_log_path
 from slurmtop.parse.slurm.squeue import parse_squeue
-from tests.parse.slurm.support import NAMED_FIELDS, VERSIONS, fixture
+from tests.parse.slurm.support import NAMED_FIELDS, QUEUE_MARKED_FIELDS, VERSIONS, fixture
 
 
 def _job(
@@ -74,7 +74,11 @@ def test_real_array_tasks_of_three_releases_lead_to_the_same_kind_of_file(versio
 
 
 def test_real_het_parts_write_into_the_file_of_the_leader() -> None:
-    parsed = parse_squeue(fixture("22.05.8", "queue_marked"), record_mark=b"\x1eq7Vd2k")
+    parsed = parse_squeue(
+        fixture("22.05.8", "queue_marked"),
+        fields=QUEUE_MARKED_FIELDS,
+        record_mark=b"\x1eq7Vd2k",
+    )
     jobs = {job.key.id: job for job in parsed.rows}
     for id in ("32+0", "32+1"):
         path = expand_log_path(jobs[id].stdout or "", jobs[id])

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import UNKNOWN_LIMIT, Job, LimitKind, Phase, TimeLimit
+from slurmtop.model.job import UNKNOWN_LIMIT, ExitCode, Job, LimitKind, Phase, TimeLimit
 from slurmtop.model.text import visible
 from slurmtop.parse.slurm.squeue import (
     LETTERS,
@@ -18,13 +18,20 @@ from tests.parse.slurm.support import (
     FIXTURES,
     LETTER_FIELDS,
     NAMED_FIELDS,
+    QUEUE_MARKED_FIELDS,
     VERSIONS,
     case,
     expected,
+    fields_asked,
     fixture,
 )
 
 _MARK = b"\x1eq7Vd2k"
+#: Two that are over, and six that are not, whatever stands in the record.
+_STATE_WORDS = (
+    *("FAILED", "COMPLETED"),
+    *("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "NOVEL"),
+)
 _WEIRD = '[bold red]we|rd, "ünï" [/] $(x)'
 
 
@@ -62,8 +69,14 @@ def test_the_format_asks_for_plain_values_first_and_nothing_that_ticks() -> None
 
 
 def test_the_format_is_the_one_that_real_squeue_was_asked_for() -> None:
-    asked = (FIXTURES / "22.05.8" / "queue_marked.cmd").read_text(encoding="utf-8")
+    asked = (FIXTURES / "22.05.8" / "queue_exit_codes.cmd").read_text(encoding="utf-8")
     assert queue_format(_MARK).replace("\x1f", "\\x1f").replace("\x1e", "\\x1e") in asked
+    assert fields_asked("22.05.8", "queue_exit_codes") == QUEUE_NAMES
+
+
+def test_an_older_capture_was_asked_for_all_but_the_exit_codes() -> None:
+    without = [name for name in QUEUE_NAMES if name not in ("exit_status", "derived_status")]
+    assert list(QUEUE_MARKED_FIELDS) == without
     titles = fixture("22.05.8", "queue_marked_M").split(b"\n")[1]
     assert titles.removesuffix(_MARK).split(b"\x1f") == [
         b"JOBID", b"JOBID", b"STATE", b"REASON", b"PARTITION", b"USER", b"ACCOUNT", b"QOS",
@@ -75,7 +88,12 @@ def test_the_format_is_the_one_that_real_squeue_was_asked_for() -> None:
 
 
 def test_real_marked_queue() -> None:
-    parsed = parse_squeue(fixture("22.05.8", "queue_marked"), record_mark=_MARK, cluster="alpha")
+    parsed = parse_squeue(
+        fixture("22.05.8", "queue_marked"),
+        fields=QUEUE_MARKED_FIELDS,
+        record_mark=_MARK,
+        cluster="alpha",
+    )
     assert (parsed.bad, parsed.first_bad) == (0, None)
     jobs = _by_id(parsed.rows)
     assert list(jobs) == [
@@ -114,8 +132,57 @@ def test_real_marked_queue() -> None:
     assert (jobs["31"].command, jobs["31"].comment) == (None, None)
 
 
+def test_real_exit_codes() -> None:
+    parsed = parse_squeue(fixture("22.05.8", "queue_exit_codes"), record_mark=_MARK)
+    assert parsed.bad == 0
+    ends = {
+        job.name.partition("\x1f")[0]: (job.state.word, job.exit_code, job.derived_exit_code)
+        for job in parsed.rows
+    }
+    none = ExitCode(0, 0)
+    assert ends == {
+        "exit3": ("FAILED", ExitCode(3, 0), none),
+        "exit137": ("FAILED", ExitCode(137, 0), none),
+        "segv": ("FAILED", ExitCode(0, 11), none),
+        # 4021 in the answer; scontrol and sacct wrote 0:53 for the same job.
+        "nodir": ("FAILED", ExitCode(0, 53), none),
+        "stepfails": ("COMPLETED", none, ExitCode(1, 0)),
+        "toolong": ("TIMEOUT", ExitCode(0, 15), none),
+        "cancelme": ("CANCELLED", ExitCode(0, 15), none),
+        "gone": ("CANCELLED", none, none),
+        "held": ("PENDING", None, None),
+        "x": ("COMPLETED", none, none),
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("0", ExitCode(0, 0)),
+        ("256", ExitCode(1, 0)),
+        ("65280", ExitCode(255, 0)),
+        ("139", ExitCode(0, 11)),
+        ("125", ExitCode(0, 125)),
+        ("65536", None),
+        ("4294967294", None),
+        ("-1", None),
+        ("N/A", None),
+        ("", None),
+    ],
+)
+def test_a_raw_wait_status_is_read(status: str, code: ExitCode | None) -> None:
+    """139 is SIGSEGV with a core dump; 4294967294 is Slurm's mark for no value."""
+    fields = ("id", "state", "exit_status", "derived_status")
+    data = "".join(f"{n}|{word}|{status}|{status}\n" for n, word in enumerate(_STATE_WORDS, 1))
+    parsed = parse_squeue(data.encode(), fields=fields, separator=b"|", record_mark=b"\n")
+    codes = [(job.exit_code, job.derived_exit_code) for job in parsed.rows]
+    assert codes == [(code, code)] * 2 + [(None, None)] * 6
+
+
 def test_A2_a_name_with_separators_marks_and_line_breaks_forges_nothing() -> None:
-    parsed = parse_squeue(fixture("22.05.8", "queue_marked"), record_mark=_MARK)
+    parsed = parse_squeue(
+        fixture("22.05.8", "queue_marked"), fields=QUEUE_MARKED_FIELDS, record_mark=_MARK
+    )
     job = _by_id(parsed.rows)["30"]
     assert (job.user, job.state.word, job.nodes) == ("alice", "RUNNING", "gpu03")
     assert job.name_unsure

@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 from slurmtop.model.ids import JobKey
 from slurmtop.parse.slurm.squeue import parse_squeue
 from slurmtop.parse.slurm.squeue_forms import parse_squeue_clusters, parse_squeue_default
-from tests.parse.slurm.support import LETTER_FIELDS, VERSIONS, case, expected, fixture
+from tests.parse.slurm.support import (
+    LETTER_FIELDS,
+    QUEUE_MARKED_FIELDS,
+    VERSIONS,
+    case,
+    expected,
+    fixture,
+)
 
 _MARK = b"\x1eq7Vd2k"
 
@@ -44,8 +51,15 @@ def test_titles_without_records_are_an_empty_queue() -> None:
 
 
 def test_real_header_titles_and_marked_records() -> None:
-    answers, silent = parse_squeue_clusters(fixture("22.05.8", "queue_marked_M"), record_mark=_MARK)
-    plain = parse_squeue(fixture("22.05.8", "queue_marked"), record_mark=_MARK, cluster="slurmtop")
+    answers, silent = parse_squeue_clusters(
+        fixture("22.05.8", "queue_marked_M"), fields=QUEUE_MARKED_FIELDS, record_mark=_MARK
+    )
+    plain = parse_squeue(
+        fixture("22.05.8", "queue_marked"),
+        fields=QUEUE_MARKED_FIELDS,
+        record_mark=_MARK,
+        cluster="slurmtop",
+    )
     assert silent == ()
     assert list(answers) == ["slurmtop"]
     assert answers["slurmtop"].bad == 0
