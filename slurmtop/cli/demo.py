@@ -4,11 +4,13 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from slurmtop import __version__
 from slurmtop.cli.errors import UsageError
 from slurmtop.cli.options import Options
 from slurmtop.cli.plain_report import queue_lines
+from slurmtop.cli.terminal import has_terminal
 from slurmtop.cli.wiring import Wiring, load_settings
 from slurmtop.collect.asking import new_record_mark
 from slurmtop.collect.clock import SystemClock
@@ -34,6 +36,9 @@ from slurmtop.triage.words import four_lines
 _EXPLAINED = 12
 
 
+DEMO_INTERVAL_S = 2.0
+
+
 class NoLog:
     """Actions on a simulated cluster leave no trace."""
 
@@ -44,13 +49,12 @@ class NoLog:
 
 def run(options: Options) -> int:
     """Open the demo, or print its report where there is no terminal. Exit 0."""
-    from slurmtop.cli.main import has_terminal
-
     scenario = options.scenario or DEFAULT_SCENARIO
     if scenario not in SCENARIOS:
         known = ", ".join(sorted(SCENARIOS))
         raise UsageError(f"no scenario {scenario!r}; there are {known}")
-    config = load_settings(options, os.environ)
+    # Nothing real is asked, and the cluster's time runs fast: look often.
+    config = replace(load_settings(options, os.environ), queue_interval_s=DEMO_INTERVAL_S)
     wiring = open_demo(scenario, options.speed)
     if not has_terminal():
         for line in asyncio.run(report_lines(wiring, scenario)):
@@ -74,7 +78,8 @@ def run(options: Options) -> int:
 
 def open_demo(scenario: str, speed: float) -> Wiring:
     """A wiring over a simulated cluster, seen by the person who lives in it."""
-    runner, clock = make_demo(scenario, SystemClock(), speed)
+    real = SystemClock()
+    runner, clock = make_demo(scenario, real, speed)
     return Wiring(
         runner=MeteredRunner(runner, clock),
         clock=clock,
@@ -82,6 +87,8 @@ def open_demo(scenario: str, speed: float) -> Wiring:
         cluster="",
         mark=new_record_mark(),
         live=False,
+        data_clock=real,
+        speed=speed,
     )
 
 

@@ -17,6 +17,7 @@ from slurmtop.cli.errors import (
     UsageError,
 )
 from slurmtop.cli.options import Options, parse_arguments
+from slurmtop.cli.terminal import has_terminal
 from slurmtop.model.text import visible
 
 
@@ -75,11 +76,6 @@ def _run(options: Options) -> int:
     from slurmtop.cli import plain_report
 
     return plain_report.run(options)
-
-
-def has_terminal() -> bool:
-    """Can a person see a screen and type?"""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def _fail(sentence: str, status: int) -> int:

@@ -26,7 +26,7 @@ class Options:
     command: str = "tui"
     job: str = ""
     scenario: str | None = None
-    speed: float = 1.0
+    speed: float = 20.0
     json: bool = False
     copy: bool = False
     query: str = ""
@@ -141,7 +141,7 @@ def _add_demo(commands: Any) -> None:
     )
     demo.add_argument("scenario", nargs="?", metavar="SCENARIO", help="what is going on there")
     demo.add_argument(
-        "--speed", type=_speed, default=1.0, metavar="N", help="N times as fast (default 1)"
+        "--speed", type=_speed, default=20.0, metavar="N", help="N times as fast (default 20)"
     )
     _add_screen(demo)
     demo.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="settings to use")

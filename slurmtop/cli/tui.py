@@ -6,6 +6,7 @@ import signal
 import sys
 
 from slurmtop.cli.options import Options
+from slurmtop.cli.terminal import aim_at_terminal
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
 from slurmtop.cli.zone import LocalZone
 from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info
@@ -43,6 +44,7 @@ async def show(
     # Imported late: the first questions to Slurm are on their way by now.
     from slurmtop.ui.app import SlurmtopApp
 
+    aim_at_terminal()
     try:
         info = await _cluster_info(wiring)
         app = SlurmtopApp(
@@ -92,7 +94,7 @@ def make_services(
         source: Source[Parsed[Job]] = wiring.queue_source(
             all_users=user is None, user=user, interval_s=config.queue_interval_s
         )
-        return Poller(source, wiring.clock, on_value, on_health)
+        return Poller(source, wiring.data_clock or wiring.clock, on_value, on_health)
 
     async def gather_facts(
         asked: str,
@@ -130,4 +132,6 @@ def make_services(
         demo=demo,
         private_data=info.hides_jobs,
         zone=LocalZone(),
+        data_clock=wiring.data_clock,
+        speed=wiring.speed,
     )

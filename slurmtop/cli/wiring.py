@@ -69,6 +69,9 @@ class Wiring:
     live: bool
     closers: list[Callable[[], object]] = field(default_factory=list)
     recording: RecordingRunner | None = None
+    data_clock: Clock | None = None
+    """The reader's clock, where the cluster's runs ``speed`` times as fast (the demo)."""
+    speed: float = 1.0
 
     async def aclose(self) -> None:
         """End every child, then write the rest of the recording."""

@@ -6,7 +6,7 @@ test, a replay and the demo hand in their own.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
 from slurmtop.config import Config
@@ -101,3 +101,16 @@ class Services:
     demo: str = ""
     private_data: bool = False
     zone: tzinfo = UTC
+    data_clock: Clock | None = None
+    """The clock behind ages of data, where it is not ``clock``: in the demo, where the
+    cluster's time runs ``speed`` times as fast as the reader's."""
+    speed: float = 1.0
+
+    def data_now(self) -> datetime:
+        """Now, for how fresh data is and when the next try is."""
+        return (self.data_clock or self.clock).now()
+
+    def seen_at(self, at: datetime) -> datetime:
+        """``at``, moved so that its age in cluster time is the age that the reader felt."""
+        now = self.clock.now()
+        return now - (now - at) / self.speed

@@ -19,7 +19,12 @@ class Terminal:
     """Starts ``slurmtop`` in a terminal of its own. ``text`` is all that it has printed."""
 
     def __init__(
-        self, environ: Mapping[str, str], *arguments: str, columns: int = 100, lines: int = 30
+        self,
+        environ: Mapping[str, str],
+        *arguments: str,
+        columns: int = 100,
+        lines: int = 30,
+        stderr: int | None = None,
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -31,7 +36,7 @@ class Terminal:
             env={**environ, "TERM": "xterm-256color"},
             stdin=slave,
             stdout=slave,
-            stderr=slave,
+            stderr=slave if stderr is None else stderr,
             start_new_session=True,
         )
 

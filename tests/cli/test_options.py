@@ -23,7 +23,7 @@ from slurmtop.cli.options import parse_arguments
         (["--cluster", "beta", "why", "4711", "--cluster", "gamma"], {"cluster": "gamma"}),
         (["jobs", "--filter", "state:failed", "--all-users"], {"query": "state:failed"}),
         (["jobs", "--json", "--record", "x"], {"json": True, "record": "x"}),
-        (["demo"], {"command": "demo", "scenario": None, "speed": 1.0}),
+        (["demo"], {"command": "demo", "scenario": None, "speed": 20.0}),
         (["demo", "busy", "--speed", "60"], {"scenario": "busy", "speed": 60.0}),
         (["demo", "--read-only"], {"read_only": True}),
     ],

@@ -109,7 +109,8 @@ class JobScreen(BaseScreen):
         job = self.job
         in_queue = self.tool.job_now(self.key) is not None
         gone = book.gone.get(self.key)
-        sampled_at = book.sampled_at if gone is None else gone.since
+        seen = book.sampled_at if gone is None else gone.since
+        sampled_at = seen and self.services.seen_at(seen)
         return JobCard(
             asked=self.key.id,
             job=job,
