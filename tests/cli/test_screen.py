@@ -81,8 +81,10 @@ def test_errors_sent_to_a_file_do_not_take_the_screen_along(
     slurm: StandIns, home: Path, tmp_path: Path
 ) -> None:
     environ = {**slurm.environ(home), "PATH": "/nowhere"}
-    with (tmp_path / "errors").open("wb") as errors:
-        with Terminal(environ, "demo", stderr=errors.fileno()) as terminal:
-            terminal.wait_for("moe-8x7b")
-            terminal.type("q")
-            assert terminal.leave() == 0
+    with (
+        (tmp_path / "errors").open("wb") as errors,
+        Terminal(environ, "demo", stderr=errors.fileno()) as terminal,
+    ):
+        terminal.wait_for("moe-8x7b")
+        terminal.type("q")
+        assert terminal.leave() == 0
