@@ -88,13 +88,14 @@ async def test_case_041_must_have_one_call_in_flight() -> None:
     polling = Polling(runner)
     task = spawn(polling.poller.run(), name="polling under test")
     await settle()
+    pressed = []
     for _ in range(40):
         polling.poller.poke()
-        await polling.poller.tick()
+        pressed.append(spawn(polling.poller.tick(), name="one more round"))
         await runner.clock.advance(1.0)
     assert len(runner.calls) == 1
     await runner.clock.advance(600)
-    await cancel_and_wait(task)
+    await cancel_and_wait(task, *pressed)
     assert runner.most_in_flight == 1
 
 
@@ -293,3 +294,42 @@ async def test_case_044_must_not_kill_a_slow_child() -> None:
     assert len(calls) == 1
     assert [answer.value.rows[0].key.id for answer in polling.values] == ["8501"]
     assert runner.calls[0].timeout_s > 30
+
+
+# What a failure is (031, 038, 041, 043, 044)
+
+
+@pytest.mark.parametrize("call", ["slurm_load_jobs", "slurm_load_node", "slurm_load_partitions"])
+@pytest.mark.parametrize(
+    ("words", "trouble"),
+    [
+        ("Unable to contact slurm controller (connect failure)", Trouble.DOWN),
+        ("Unable to contact slurm controller (send failure)", Trouble.DOWN),
+        ("Socket timed out on send/recv operation", Trouble.BUSY),
+        ("Slurm backup controller in standby mode", Trouble.BUSY),
+        ("Rate limit exceeded, please retry momentarily", Trouble.RATE_LIMITED),
+        ("Rate limit exceeded, please retry later", Trouble.RATE_LIMITED),
+        ("Invalid job id specified", Trouble.UNKNOWN_JOB),
+        ("Protocol authentication error", Trouble.AUTH),
+        ("Zero Bytes were transmitted or received", Trouble.AUTH),
+        ("Incompatible versions of client and server code", Trouble.AUTH),
+        ("Access/permission denied", Trouble.DENIED),
+    ],
+)
+def test_kind_041_words_of_failures(call: str, words: str, trouble: Trouble) -> None:
+    failure = explain_failure("squeue", 1, f"{call} error: {words}\n")
+    assert failure.trouble is trouble
+    assert "\n" not in failure.sentence
+    assert failure.retry_after_s != float("inf")
+
+
+@pytest.mark.parametrize("release", ["slurm_persist_conn_open_without_init", "_open_persist_conn"])
+def test_kind_038_a_data_base_that_is_down_is_asked_again(release: str) -> None:
+    words = (
+        f"sacct: error: {release}: failed to open persistent connection to host:db1:6819:"
+        " Connection refused\nsacct: error: Sending PersistInit msg: Connection refused\n"
+        "sacct: error: Problem talking to the database: Connection refused\n"
+    )
+    failure = explain_failure("sacct", 1, words)
+    assert failure.trouble is Trouble.ACCOUNTING_DOWN
+    assert failure.retry_after_s != float("inf")

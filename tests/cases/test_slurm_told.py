@@ -46,13 +46,16 @@ def test_values(path: str, wanted: Any) -> None:
 # 009: exit 0:53, the output file could not be opened
 
 
-async def _facts_009(reason: str = "JobLaunchFailure") -> JobFacts:
-    """The job as squeue, scontrol and sacct tell it; the log is not there."""
+async def _facts_009(reason: str = "JobLaunchFailure", nodes: str = "") -> JobFacts:
+    """The job as squeue, scontrol and sacct tell it; the log is not there.
+
+    Of the nodes the case tells nothing; Slurm does where the job had any.
+    """
     case = load("009")
     runner = CaseRunner()
     (row,) = rows_of(case[4])
     row |= {"raw_id": "6100", "user": "anna", "name": "prep", "stdout": LOG, "reason": reason}
-    row |= {"start": "2031-03-04T10:00:05", "end": "2031-03-04T10:00:05"}
+    row |= {"start": "2031-03-04T10:00:05", "end": "2031-03-04T10:00:05", "nodes": nodes}
     runner.queue([row])
     runner.says("scontrol *show job 6100", case[2])
     steps = {row["JobID"]: row for row in accounting_rows(case[3])}
@@ -87,8 +90,9 @@ async def test_case_009_user_text_names_the_trouble() -> None:
 
 
 @prose("009/user_text_must_say/2")
-async def test_case_009_user_text_names_the_path() -> None:
-    assert LOG in first_line(explain_job(await _facts_009()))
+@pytest.mark.parametrize("nodes", ["", "gpu01"])
+async def test_case_009_user_text_names_the_path(nodes: str) -> None:
+    assert LOG in first_line(explain_job(await _facts_009(nodes=nodes)))
 
 
 @prose("009/must_not_say/1")
@@ -108,9 +112,10 @@ async def test_case_009_user_text_does_not_say_real_time_signal() -> None:
 
 
 @sentence("009", 'offer no "open log" success: the log does not exist')
-async def test_case_009_must_not_offer_the_log() -> None:
-    facts = await _facts_009()
-    assert {log.status for log in facts.logs} == {LogStatus.ABSENT}
+@pytest.mark.parametrize("nodes", ["", "gpu01"])
+async def test_case_009_must_not_offer_the_log(nodes: str) -> None:
+    facts = await _facts_009(nodes=nodes)
+    assert {log.status for log in facts.logs} == ({LogStatus.ABSENT} if nodes else set())
     for step in explain_job(facts).next:
         assert not step.command.startswith(("tail", "less", "cat"))
         assert "log" not in step.label
