@@ -9,8 +9,19 @@ Source: ``code:signal`` of ``sacct -o ExitCode``, ``scontrol show job`` and ``sq
 """
 
 import re
+from dataclasses import replace
 
-from slurmtop.model.job import ENDED_STATES, ExitCode, ExitMeaning, JobState, Phase
+from slurmtop.model.job import (
+    ENDED_STATES,
+    UNKNOWN_LIMIT,
+    ExitCode,
+    ExitMeaning,
+    Job,
+    JobState,
+    Phase,
+    TimeLimit,
+)
+from slurmtop.model.units import clock_text
 
 _SIGNALS = {
     1: ("SIGHUP", "hung up: its terminal or parent went away"),
@@ -78,15 +89,17 @@ _CODES = {
     255: "exit -1; also what a failed ssh or mpirun gives",
 }
 
-_STATES: dict[str, tuple[str, str]] = {
-    "TIMEOUT": ("Ended by Slurm: the time limit was reached", "slurm"),
-    "PREEMPTED": ("Ended by Slurm: preempted by a job of higher priority", "slurm"),
-    "DEADLINE": ("Ended by Slurm: its deadline could no longer be met", "slurm"),
-    "NODE_FAIL": ("A node of the allocation failed", "fault"),
-    "BOOT_FAIL": ("A node of the allocation did not boot", "fault"),
+#: Sentence, who ended it, and the short form.
+_STATES: dict[str, tuple[str, str, str]] = {
+    "TIMEOUT": ("Ended by Slurm: the time limit was reached", "slurm", "time limit reached"),
+    "PREEMPTED": ("Ended by Slurm: preempted by a job of higher priority", "slurm", "preempted"),
+    "DEADLINE": ("Ended by Slurm: its deadline could no longer be met", "slurm", "deadline missed"),
+    "NODE_FAIL": ("A node of the allocation failed", "fault", "a node failed"),
+    "BOOT_FAIL": ("A node of the allocation did not boot", "fault", "a node did not boot"),
     "OUT_OF_MEMORY": (
         "Out of memory: the kernel's OOM killer ended it; ask for more with --mem",
         "fault",
+        "out of memory",
     ),
 }
 
@@ -137,6 +150,23 @@ def explain_code(code: int) -> str:
     return str(code)
 
 
+def _short_code(code: int) -> str:
+    """``exit 3``, ``exit 137 (SIGKILL)``."""
+    if 128 < code < 128 + _SIGNAL_LIMIT:
+        return f"exit {code} ({signal_name(code - 128)})"
+    said = {126: ", not executable", 127: ", command not found"}.get(code, "")
+    return f"exit {code}{said}"
+
+
+def _short_trouble(n: int) -> str:
+    """The few words for :func:`launch_trouble`."""
+    if n == _OUTPUT_FILE:
+        return "output file cannot be opened"
+    if n == _OUT_OF_MEMORY:
+        return _STATES["OUT_OF_MEMORY"][2]
+    return f"not started: Slurm error {n}"
+
+
 def _sacct_note(code: int) -> tuple[str, ...]:
     """sacct up to 24.11 takes 128 off a code above 127; newer ones do not."""
     if code in _SACCT_LIKELY:
@@ -154,16 +184,19 @@ def raised_signal(reason: str | None) -> int | None:
     return int(match[1]) if match else None
 
 
-def _derived_warning(code: ExitCode | None, derived: ExitCode | None) -> str | None:
-    """A step that ended worse than the script."""
+def _worse_step(code: ExitCode | None, derived: ExitCode | None) -> tuple[str | None, str]:
+    """A step that ended worse than the script: the warning, and the same in a few words."""
     if derived is None:
-        return None
+        return None, ""
     own = code.code if code is not None else 0
     if derived.code > own:
-        return f"a step ended with {explain_code(derived.code)}, although the script did not"
+        found = explain_code(derived.code)
+        short = f"a step: {_short_code(derived.code)}"
+        return f"a step ended with {found}, although the script did not", short
     if derived.signal and (code is None or (not code.signal and not code.code)):
-        return f"a step died of {signal_name(derived.signal)}, although the script did not"
-    return None
+        name = signal_name(derived.signal)
+        return f"a step died of {name}, although the script did not", f"a step: killed by {name}"
+    return None, ""
 
 
 def explain_exit(
@@ -174,11 +207,14 @@ def explain_exit(
     from_sacct: bool = False,
     stdout_path: str | None = None,
     reason: str | None = None,
+    limit: TimeLimit = UNKNOWN_LIMIT,
 ) -> ExitMeaning:
     """How a job ended, in one sentence, who ended it, and what to be wary of.
 
-    ``from_sacct`` says that the code was read from sacct, which up to 24.11 prints codes above
-    127 too small. ``stdout_path`` is named where it could not be opened. Never raises.
+    ``exit_code`` is None where it is not known, which is not 0:0. ``from_sacct`` says that the
+    code was read from sacct, which up to 24.11 prints codes above 127 too small.
+    ``stdout_path`` is named where it could not be opened, ``limit`` where it was reached.
+    Never raises.
     """
     base = state.base
     if base not in ENDED_STATES or state.phase in _LIVE:
@@ -188,7 +224,7 @@ def explain_exit(
     raised = raised_signal(reason)
     if not code and not signal and raised is not None:
         signal = raised
-    warning = _derived_warning(exit_code, derived)
+    warning, step = _worse_step(exit_code, derived)
     notes: tuple[str, ...] = ()
     if state.flags and state.phase is Phase.ENDING:
         notes = ("Its nodes are still being cleaned up.",)
@@ -196,40 +232,67 @@ def explain_exit(
     if base == "COMPLETED":
         if code or signal:
             found = explain_code(code) if code else signal_name(signal)
-            return ExitMeaning(
-                None, f"Completed, says Slurm, but with exit code {found}", "self", warning, notes
-            )
-        return ExitMeaning(True, "Completed: the script returned 0", "self", warning, notes)
+            sentence = f"Completed, says Slurm, but with exit code {found}"
+            short = _short_code(code) if code else f"killed by {signal_name(signal)}"
+            return ExitMeaning(None, sentence, "self", warning, notes, f"{short}, yet completed")
+        sentence = "Completed: the script returned 0"
+        return ExitMeaning(True, sentence, "self", warning, notes, step or "exit 0")
     if base == "CANCELLED" and (state.by_uid is not None or signal < _SIGNAL_LIMIT):
         return _cancelled(state, code, signal, reason, warning, notes)
     if base in _STATES:
-        sentence, ended_by = _STATES[base]
+        sentence, ended_by, short = _STATES[base]
         if base == "TIMEOUT" and code:
             notes += (f"The script itself ended with {explain_code(code)}.",)
-        return ExitMeaning(False, f"{sentence}.", ended_by, warning, notes)
+        if base == "TIMEOUT" and limit.seconds is not None:
+            short = f"time limit {clock_text(limit.seconds)} reached"
+        return ExitMeaning(False, f"{sentence}.", ended_by, warning, notes, short)
     if signal >= _SIGNAL_LIMIT:
         sentence = launch_trouble(signal, stdout_path)
-        return ExitMeaning(False, f"{sentence}.", "fault", warning, notes + _launch_notes(signal))
+        notes += _launch_notes(signal)
+        short = _short_trouble(signal)
+        return ExitMeaning(False, f"{sentence}.", "fault", warning, notes, short)
     if exit_code is None and not signal and (reason or "").startswith("JobLaunchFailure"):
         # Slurm up to 22.05 gives this reason for every signal as well.
         sentence = "Slurm could not start it, or a signal ended it: slurmtop why tells which"
-        return ExitMeaning(False, f"{sentence}.", None, warning, notes)
-    return _failed(code, signal, reason, from_sacct, warning, notes)
+        short = "not started, or a signal"
+        return ExitMeaning(False, f"{sentence}.", None, warning, notes, short)
+    if exit_code is None and not signal:
+        sentence = "Failed; its exit code is not known here: the log or slurmtop why may tell"
+        return ExitMeaning(False, f"{sentence}.", None, warning, notes, "exit code not known")
+    told = _failed(code, signal, reason, from_sacct, warning, notes)
+    return replace(told, short=f"{told.short}, {step}") if step else told
+
+
+def explain_job_exit(job: Job, *, stdout_path: str | None = None) -> ExitMeaning:
+    """:func:`explain_exit` of a record of the queue, by what stands in that alone."""
+    return explain_exit(
+        job.state,
+        job.exit_code,
+        job.derived_exit_code,
+        stdout_path=stdout_path,
+        reason=job.reason,
+        limit=job.limit,
+    )
 
 
 def _not_over(state: JobState) -> ExitMeaning:
     phase = state.phase
     if phase is Phase.ELSEWHERE:
-        return ExitMeaning(
-            None, "A federation sibling runs this job on another cluster; not a failure."
-        )
-    if phase is Phase.ENDING:
-        return ExitMeaning(None, "Ending: its nodes are being cleaned up, the result is not known.")
-    if state.word in ("REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "REQUEUE_FED"):
-        return ExitMeaning(None, "This run was ended and put back in the queue.")
-    if phase is Phase.UNKNOWN:
-        return ExitMeaning(None, f"State {state.word} is not known here; see sacct.")
-    return ExitMeaning(None, "Not over yet: its exit code says nothing before the end.")
+        sentence = "A federation sibling runs this job on another cluster; not a failure."
+        short = "runs on another cluster"
+    elif phase is Phase.ENDING:
+        sentence = "Ending: its nodes are being cleaned up, the result is not known."
+        short = "ending, result not known"
+    elif state.word in ("REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "REQUEUE_FED"):
+        sentence = "This run was ended and put back in the queue."
+        short = "put back in the queue"
+    elif phase is Phase.UNKNOWN:
+        sentence = f"State {state.word} is not known here; see sacct."
+        short = "state not known"
+    else:
+        sentence = "Not over yet: its exit code says nothing before the end."
+        short = "not over yet"
+    return ExitMeaning(None, sentence, short=short)
 
 
 def _cancelled(
@@ -246,12 +309,13 @@ def _cancelled(
     if state.by_uid is None:
         if (reason or "").startswith("DependencyNeverSatisfied"):
             sentence = "Cancelled by Slurm: its dependency could never be met."
-            return ExitMeaning(False, sentence, "slurm", warning, notes)
-        return ExitMeaning(
-            False, f"Cancelled{how}; by whom is not recorded here.", None, warning, notes
-        )
+            short = "its dependency cannot be met"
+            return ExitMeaning(False, sentence, "slurm", warning, notes, short)
+        sentence = f"Cancelled{how}; by whom is not recorded here."
+        return ExitMeaning(False, sentence, None, warning, notes, "cancelled, by whom unknown")
     who = "root (an administrator)" if state.by_uid == 0 else f"user id {state.by_uid}"
-    return ExitMeaning(False, f"Cancelled{how} by {who}.", "user", warning, notes)
+    short = f"cancelled by {who.partition(' (')[0]}"
+    return ExitMeaning(False, f"Cancelled{how} by {who}.", "user", warning, notes, short)
 
 
 def _failed(
@@ -264,22 +328,24 @@ def _failed(
 ) -> ExitMeaning:
     if signal:
         ended_by = "fault" if signal in _FAULT_SIGNALS else None
-        return ExitMeaning(False, f"Died of {died_of(signal)}.", ended_by, warning, notes)
+        sentence, short = f"Died of {died_of(signal)}.", f"killed by {signal_name(signal)}"
+        return ExitMeaning(False, sentence, ended_by, warning, notes, short)
     if code:
+        short = _short_code(code)
         if from_sacct:
             notes += _sacct_note(code)
+            short = f"exit {code} or {code + 128}" if code in _SACCT_LIKELY else short
         child = code - 128
         ended_by = "self"
         if 0 < child < _SIGNAL_LIMIT:
             ended_by = "fault" if child in _FAULT_SIGNALS else ""
-        return ExitMeaning(
-            False, f"Failed with exit code {explain_code(code)}.", ended_by or None, warning, notes
-        )
+        sentence = f"Failed with exit code {explain_code(code)}."
+        return ExitMeaning(False, sentence, ended_by or None, warning, notes, short)
     if (reason or "").startswith("JobLaunchFailure"):
         sentence = "Slurm could not start it: see the slurmd log, and the paths of its output files"
-        return ExitMeaning(False, f"{sentence}.", "fault", warning, notes)
+        short = "Slurm could not start it"
+        return ExitMeaning(False, f"{sentence}.", "fault", warning, notes, short)
     if from_sacct:
         notes += ("0:0 in sacct may be 128 (sacct up to 24.11 takes 128 off codes above 127)",)
-    return ExitMeaning(
-        False, "Failed, but no exit code was recorded; see the log.", None, warning, notes
-    )
+    sentence = "Failed, but no exit code was recorded; see the log."
+    return ExitMeaning(False, sentence, None, warning, notes, "failed without an exit code")

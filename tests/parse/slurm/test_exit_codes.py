@@ -1,13 +1,22 @@
 """Exit codes in words: a state first, then the number, and never a signal that was none."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.model.job import ExitCode, ExitMeaning
-from slurmtop.parse.slurm.exit_codes import explain_exit, raised_signal, signal_name
+from slurmtop.parse.slurm.exit_codes import (
+    explain_exit,
+    explain_job_exit,
+    raised_signal,
+    signal_name,
+)
+from slurmtop.parse.slurm.squeue import parse_squeue
 from slurmtop.parse.slurm.states import parse_state, parse_state_list
-from tests.parse.slurm.support import case
+from slurmtop.parse.slurm.times import parse_limit
+from tests.parse.slurm.support import case, fixture
 
 
 def meaning(
@@ -201,7 +210,9 @@ def test_every_ending_has_a_sentence(
     assert said.sentence.strip()
     assert said.ended_by in (None, "self", "user", "slurm", "fault")
     assert said.ok is not True or (state == "COMPLETED" and code in (None, ExitCode(0, 0)))
-    everything = " ".join([said.sentence, said.warning or "", *said.notes])
+    everything = " ".join([said.sentence, said.short, said.warning or "", *said.notes])
+    assert said.short
+    assert said.short.isprintable()
     assert "signal 53" not in everything
     assert "Real-time" not in everything
 
@@ -213,3 +224,67 @@ def test_launch_failure_as_a_reason_may_hide_a_signal() -> None:
     assert unknown.ended_by is None
     told = meaning("FAILED", "0:11", reason="JobLaunchFailure").sentence
     assert told == "Died of SIGSEGV: a segmentation fault."
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "more", "short"),
+    [
+        ("COMPLETED", "0:0", {}, "exit 0"),
+        ("COMPLETED", "0:0", {"derived": "3:0"}, "a step: exit 3"),
+        ("COMPLETED", "0:0", {"derived": "0:11"}, "a step: killed by SIGSEGV"),
+        ("COMPLETED", "3:0", {}, "exit 3, yet completed"),
+        ("FAILED", "3:0", {}, "exit 3"),
+        ("FAILED", "1:0", {"derived": "137:0"}, "exit 1, a step: exit 137 (SIGKILL)"),
+        ("FAILED", "127:0", {}, "exit 127, command not found"),
+        ("FAILED", "126:0", {}, "exit 126, not executable"),
+        ("FAILED", "139:0", {}, "exit 139 (SIGSEGV)"),
+        ("FAILED", "9:0", {"from_sacct": True}, "exit 9 or 137"),
+        ("FAILED", "9:0", {}, "exit 9"),
+        ("FAILED", "0:11", {}, "killed by SIGSEGV"),
+        ("FAILED", "0:11", {"reason": "JobLaunchFailure"}, "killed by SIGSEGV"),
+        ("FAILED", "0:53", {}, "output file cannot be opened"),
+        ("FAILED", "0:54", {}, "not started: Slurm error 54"),
+        ("FAILED", "0:125", {}, "out of memory"),
+        ("FAILED", "0:0", {}, "failed without an exit code"),
+        ("FAILED", "0:0", {"reason": "JobLaunchFailure"}, "Slurm could not start it"),
+        ("OUT_OF_MEMORY", "0:125", {}, "out of memory"),
+        ("TIMEOUT", "0:15", {}, "time limit reached"),
+        ("TIMEOUT", "0:15", {"limit": parse_limit("1:00:00")}, "time limit 1:00:00 reached"),
+        ("TIMEOUT", "0:15", {"limit": parse_limit("INVALID")}, "time limit reached"),
+        ("NODE_FAIL", "0:0", {}, "a node failed"),
+        ("PREEMPTED", "0:15", {}, "preempted"),
+        ("CANCELLED", "0:15", {}, "cancelled, by whom unknown"),
+        ("CANCELLED by 0", "0:15", {}, "cancelled by root"),
+        ("CANCELLED by 20017", "0:0", {}, "cancelled by user id 20017"),
+        ("PENDING", "0:0", {}, "not over yet"),
+        ("REQUEUED", "0:0", {}, "put back in the queue"),
+    ],
+)
+def test_a_row_says_the_essential_first(
+    state: str, code: str, more: dict[str, Any], short: str
+) -> None:
+    assert meaning(state, code, **more).short == short
+
+
+def test_a_code_that_is_not_known_is_not_the_code_zero() -> None:
+    unknown, zero = explain_exit(parse_state("FAILED"), None), meaning("FAILED", "0:0")
+    assert "not known here" in unknown.sentence
+    assert unknown.short == "exit code not known"
+    assert "no exit code was recorded" in zero.sentence
+
+
+def test_a_record_of_the_queue_explains_itself() -> None:
+    parsed = parse_squeue(fixture("22.05.8", "queue_exit_codes"), record_mark=b"\x1eq7Vd2k")
+    shorts = {job.name.partition("\x1f")[0]: explain_job_exit(job).short for job in parsed.rows}
+    assert shorts == {
+        "exit3": "exit 3",
+        "exit137": "exit 137 (SIGKILL)",
+        "segv": "killed by SIGSEGV",
+        "nodir": "output file cannot be opened",
+        "stepfails": "a step: exit 1",
+        "toolong": "time limit 1:00 reached",
+        "cancelme": "cancelled, by whom unknown",
+        "gone": "cancelled, by whom unknown",
+        "held": "not over yet",
+        "x": "exit 0",
+    }
