@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 
 from slurmtop.cli.options import Options
 from slurmtop.cli.terminal import aim_at_terminal
@@ -17,7 +18,7 @@ from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
 from slurmtop.model.ports import RunnerError
-from slurmtop.model.snapshot import Parsed
+from slurmtop.model.snapshot import Parsed, Snapshot
 from slurmtop.ui.services import ActionExecutor, OnHealth, OnQueue, QueuePoller, Services
 
 #: How long the first paint may wait for the name of the cluster.
@@ -94,7 +95,14 @@ def make_services(
         source: Source[Parsed[Job]] = wiring.queue_source(
             all_users=user is None, user=user, interval_s=config.queue_interval_s
         )
-        return Poller(source, wiring.data_clock or wiring.clock, on_value, on_health)
+        if wiring.data_clock is None:
+            return Poller(source, wiring.clock, on_value, on_health)
+
+        def answered(snapshot: Snapshot[Parsed[Job]]) -> None:
+            # The poller lives in the reader's time, what it brings in the cluster's.
+            on_value(replace(snapshot, sampled_at=wiring.clock.now()))
+
+        return Poller(source, wiring.data_clock, answered, on_health)
 
     async def gather_facts(
         asked: str,
