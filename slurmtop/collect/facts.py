@@ -88,7 +88,7 @@ async def gather_job_facts(
         controller_answered=answered,
         accounting_answered=accounting_answered,
         reason=_reason(found),
-        exit=_exit(found, detail, history, logs),
+        exit=_exit(found, detail, history, _stdout_path(found, detail, logs)),
         expected_start=expected_start,
         logs=logs,
         missing=tuple(gathering.missing),
@@ -292,14 +292,19 @@ def _reason(job: Job | None) -> ReasonInfo | None:
     return explain_reason(job.reason)
 
 
+def _stdout_path(job: Job | None, detail: JobDetail | None, logs: Sequence[LogFacts]) -> str | None:
+    """Where its output should be; a job that could not open it has no log to be read."""
+    paths = [(log.label, log.path) for log in logs] or log_paths(job, detail)
+    return next((path for label, path in paths if label == "stdout"), None)
+
+
 def _exit(
     job: Job | None,
     detail: JobDetail | None,
     history: Sequence[AccountingRecord],
-    logs: Sequence[LogFacts],
+    path: str | None,
 ) -> ExitMeaning | None:
     """How it ended. The controller first: sacct prints some codes too small."""
-    path = next((log.path for log in logs if log.label == "stdout"), None)
     record = next((row for row in history if row.id.step is None), None)
     if job is not None and not job.state.ended:
         return None
