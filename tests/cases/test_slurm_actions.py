@@ -167,3 +167,11 @@ async def test_kind_046_any_job(job: str, words: bytes, result: Result) -> None:
     cancel.runner.on("scancel *", rc=rc, stderr=words.replace(b"%s", job.encode()))
     outcome = await cancel.outcome()
     assert [item.result for item in outcome.jobs] == [result]
+
+
+@pytest.mark.parametrize("looks", [[None], [[_row("8602", "RUNNING")], None]])
+async def test_kind_046_an_outage_while_reading_back_is_not_known(looks: list[Any]) -> None:
+    (job,) = (await _Cancel(5, "8602", looks).outcome()).jobs
+    assert job.result is Result.NOT_KNOWN
+    assert not job.final
+    assert "not known" in job.sentence
