@@ -8,6 +8,7 @@ from textual.app import App
 from textual.command import CommandPalette
 from textual.message import Message
 from textual.screen import Screen
+from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from slurmtop.config import DEFAULT_THEME
@@ -150,8 +151,17 @@ class SlurmtopApp(App[None]):
     # Keys
 
     async def on_event(self, event: events.Event) -> None:
+        """A key acts at once and in order, unless a line is being typed.
+
+        Textual looks a key up only after it went through the focused widget's queue, so in a
+        burst the keys typed after ``/`` would act as commands before the focus has moved.
+        """
         if isinstance(event, events.InputEvent) and not event.is_forwarded:
             self.feed.person_acted()
+            if isinstance(event, events.Key) and not isinstance(self.focused, Input):
+                for priority in (True, False):
+                    if await self._check_bindings(event.key, priority=priority):
+                        return
         await super().on_event(event)
 
     def action_refresh_now(self) -> None:

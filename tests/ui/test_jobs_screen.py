@@ -368,6 +368,43 @@ async def test_filter_takes_letters_as_text() -> None:
         assert app.focused is rows_of(app)
 
 
+def burst(app: SlurmtopApp, keys: str) -> None:
+    """Keys that arrive faster than the app takes them in, e.g. over a slow link."""
+    names = {
+        "/": "slash",
+        ":": "colon",
+        ">": "greater_than_sign",
+        "=": "equals_sign",
+        "\r": "enter",
+    }
+    for char in keys:
+        app.post_message(events.Key(names.get(char, char), char if char.isprintable() else None))
+
+
+async def test_a_burst_of_keys_is_taken_in_order() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.answer(pilot, queue())
+        burst(app, "jj/gpu:>=64Ka")
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+        assert jobs_screen(app).view.query.text == "gpu:>=64Ka"
+        assert not app.feed.all_users
+
+
+async def test_a_burst_that_ends_the_filter_acts_on_the_list_again() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.answer(pilot, queue())
+        burst(app, "/gpu:64\rj")
+        await pilot.pause()
+        await pilot.pause()
+        assert jobs_screen(app).view.query.text == "gpu:64"
+        assert jobs_screen(app).view.cursor_index == 1
+
+
 async def test_filter_is_kept_by_enter_and_cleared_by_escape() -> None:
     bench = Bench()
     app = bench.app()

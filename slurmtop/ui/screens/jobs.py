@@ -58,8 +58,8 @@ class JobsScreen(BaseScreen):
         self._id_cells = 6
         self._head_lines: tuple[Line, ...] = ()
         self._head = LinesBox(lambda _width: self._head_lines, id="queue-head")
-        self._filter = FilterBar()
         self._rows: Rows[Row] = Rows(self, id="queue")
+        self._filter = FilterBar(self._filter_by, self._rows)
 
     def compose(self) -> ComposeResult:
         yield self._head
@@ -68,7 +68,7 @@ class JobsScreen(BaseScreen):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        self._rows.focus()
+        self.set_focus(self._rows)
         self._show()
 
     def on_resize(self) -> None:
@@ -284,14 +284,10 @@ class JobsScreen(BaseScreen):
         self._filter.open()
         self._show()
 
-    @on(FilterBar.Changed)
-    def _filtered(self, event: FilterBar.Changed) -> None:
-        self.view.set_query(parse_query(event.text))
-        self._show()
-
-    @on(FilterBar.Closed)
-    def _filter_closed(self) -> None:
-        self._rows.focus()
+    def _filter_by(self, text: str) -> None:
+        if text != self.view.query.text:
+            self.view.set_query(parse_query(text))
+            self._show()
 
     def action_next_sort(self) -> None:
         later = SORTS.index(self.view.sort) + 1
