@@ -10,6 +10,7 @@ is a list. Sample (24.11)::
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,10 +22,11 @@ from slurmtop.parse.slurm.states import parse_state, parse_state_list
 from slurmtop.parse.slurm.tres import parse_tres, times_nodes
 from slurmtop.parse.slurm.words import user_text_or_none, value_or_none
 
-#: Slurm's markers for infinite and for not set. Those of 16 bits (65535, 65534) are left
-#: alone: no field read here is that narrow, and both are good job ids and task numbers.
+#: Slurm's markers for infinite and for not set. Those of 16 bits count only in fields that
+#: are so narrow (``restart_cnt``): elsewhere both are good job ids and task numbers.
 _INFINITE = frozenset({0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})
 _UNSET = frozenset({0xFFFFFFFE, 0xFFFFFFFFFFFFFFFE})
+_NARROW = frozenset({0xFFFF, 0xFFFE})
 _LAST_SECOND = 253_402_300_799
 _EXCERPT = 200
 
@@ -121,7 +123,25 @@ def _tres(record: Record, node_count: int | None) -> Tres:
         tres = parse_tres(_text(record, name))
         if tres is not NO_TRES:
             return tres
-    return times_nodes(parse_tres(_text(record, "tres_per_node")), node_count)
+    tres = times_nodes(parse_tres(_text(record, "tres_per_node")), node_count)
+    cpus = whole_of(record.get("cpus"))
+    return replace(
+        tres, cpus=cpus, nodes=node_count, mem_bytes=_mem_bytes(record, node_count, cpus)
+    )
+
+
+def _mem_bytes(record: Record, node_count: int | None, cpus: int | None) -> int | None:
+    """Memory of the whole job, from MiB a node or a CPU; 0 a node means all that it has."""
+    for name, count in (("memory_per_node", node_count), ("memory_per_cpu", cpus)):
+        each = whole_of(record.get(name))
+        if each and count:
+            return each * count * 1024 * 1024
+    return None
+
+
+def _restarts(record: Record) -> int | None:
+    count = whole_of(record.get("restart_cnt"))
+    return None if count in _NARROW else count
 
 
 def _job(record: Record, cluster: str) -> Job | str:
@@ -155,7 +175,7 @@ def _job(record: Record, cluster: str) -> Job | str:
         nodes=value_or_none(_text(record, "nodes")),
         tres=_tres(record, node_count),
         priority=whole_of(record.get("priority")),
-        restarts=whole_of(record.get("restart_cnt")),
+        restarts=_restarts(record),
         dependency=value_or_none(_text(record, "dependency")),
         workdir=user_text_or_none(_text(record, "current_working_directory")),
         command=user_text_or_none(_text(record, "command")),
