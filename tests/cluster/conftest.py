@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.fixtures import cluster as cluster
 from tests.cluster.fixtures import faults as faults
+from tests.cluster.fixtures import time_limit_job as time_limit_job
 
 HERE = Path(__file__).parent
 

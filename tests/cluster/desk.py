@@ -218,9 +218,13 @@ async def open_desk(
     read_only: bool = False,
     all_users: bool = False,
     executor_clock: Clock | None = None,
+    answered: bool = True,
     size: tuple[int, int] = SIZE,
 ) -> AsyncIterator[Desk]:
-    """The app as ``cli/tui.py`` wires it. ``state`` is where its log of actions goes."""
+    """The app as ``cli/tui.py`` wires it. ``state`` is where its log of actions goes.
+
+    It is handed over once the queue has answered, or at once where ``answered`` is false.
+    """
     full = {**os.environ, "XDG_STATE_HOME": str(state), **(environ or {})}
     wiring = open_wiring(Options(), full)
     wire = Wire(wiring.runner)
@@ -235,7 +239,8 @@ async def open_desk(
         async with app.run_test(size=size) as pilot:
             log = state_folder(full) / LOG_NAME
             desk = Desk(app=app, pilot=pilot, wire=wire, wiring=wiring, action_log=log)
-            await desk.until("a first answer", lambda: app.book.sampled_at is not None)
+            if answered:
+                await desk.until("a first answer", lambda: app.book.sampled_at is not None)
             await pilot.pause()
             yield desk
     finally:

@@ -196,3 +196,13 @@ def faults(cluster: Cluster) -> Iterator[Faults]:
     """Faults for one test; whatever it broke is mended afterwards."""
     with Faults(cluster.layout.fault_socket) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def time_limit_job(cluster: Cluster) -> str:
+    """A job that its time limit ends: that takes up to two minutes from here on.
+
+    A limit is at least one minute and Slurm looks for those past it every 30 s, so tests
+    that run before the one that needs it ask for it, too.
+    """
+    return cluster.submit("echo begun; sleep 900", job_name=f"{cluster.tag}-limit", time=1)
