@@ -148,7 +148,7 @@ class Poller(Generic[T]):
     def poke(self) -> None:
         """Ask now: two seconds after the last call at the earliest, and after the one in flight.
 
-        A wait that the source itself asked for (``retry_after_s``) is still kept.
+        Only a controller that limits this user's calls is given the wait that it asked for.
         """
         self._poked = True
         self._wake.set()
@@ -180,9 +180,12 @@ class Poller(Generic[T]):
             return max(base, _SLOW_FACTOR * health.took_s)
         return base
 
-    def _refused_for_s(self) -> float:
+    def _refused_for_s(self, *, key: bool = False) -> float:
+        """What the failure itself asks for. A person who has mended munge need not wait for it."""
         failure = self.health.failure
-        return 0.0 if failure is None else failure.retry_after_s or 0.0
+        if failure is None or (key and failure.trouble is not Trouble.RATE_LIMITED):
+            return 0.0
+        return failure.retry_after_s or 0.0
 
     def _due(self) -> float:
         if self._started is None:
@@ -194,7 +197,10 @@ class Poller(Generic[T]):
         if self._poked:
             due = min(
                 due,
-                max(self._started + self._poke_gap_s, self._ended + self._refused_for_s()),
+                max(
+                    self._started + self._poke_gap_s,
+                    self._ended + self._refused_for_s(key=True),
+                ),
             )
         return due
 

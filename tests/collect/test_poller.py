@@ -183,6 +183,19 @@ async def test_044_never_earlier_than_the_source_asks_for(bench: Bench) -> None:
     assert bench.source.calls == [0, 90]
 
 
+async def test_a_key_asks_at_once_where_only_this_machine_was_the_trouble(bench: Bench) -> None:
+    bench.fails(Trouble.AUTH, retry_after_s=60.0)
+    poller = bench.poller()
+    await bench.running(poller)
+    await bench.clock.advance(10)
+    assert bench.source.calls == [0]
+    poller.poke()
+    await settle()
+    assert bench.source.calls == [0, 10]
+    await bench.clock.advance(59)
+    assert bench.source.calls == [0, 10]
+
+
 async def test_038_never_again_ends_the_loop(bench: Bench) -> None:
     bench.fails(Trouble.NO_ACCOUNTING, retry_after_s=float("inf"))
     poller = bench.poller()
