@@ -7,6 +7,7 @@ from typing import Any
 from slurmtop.model.job import Job, LimitKind, Phase, TimeLimit
 from slurmtop.model.text import cell_width, fit, visible
 from slurmtop.model.units import ago_text, clock_text, plural
+from slurmtop.parse.slurm.exit_codes import explain_job_exit
 from slurmtop.store.query import Query
 from slurmtop.store.query_keys import Expand, Seen, search_text
 
@@ -71,7 +72,6 @@ def table_lines(jobs: Sequence[Job], now: datetime) -> list[str]:
 
 def _cells(job: Job, now: datetime) -> tuple[str, ...]:
     ran, left = elapsed_s(job, now), left_s(job, now)
-    where = job.nodes if job.state.phase in _HELD_NODES and job.nodes else job.reason
     cells = (
         job.id.text,
         job.state.word,
@@ -81,12 +81,18 @@ def _cells(job: Job, now: datetime) -> tuple[str, ...]:
         _count(job.node_count),
         clock_text(ran) if ran is not None else "-",
         (clock_text(left) if left >= 0 else "over") if left is not None else "-",
-        where or "-",
+        _where_or_why(job) or "-",
     )
     return tuple(
         _short(visible(text), _MOST_CELLS.get(head)) or "-"
         for head, text in zip(_HEADS, cells, strict=True)
     )
+
+
+def _where_or_why(job: Job) -> str | None:
+    if job.state.ended:
+        return explain_job_exit(job).short
+    return job.nodes if job.state.phase in _HELD_NODES and job.nodes else job.reason
 
 
 def _count(value: int | None) -> str:
@@ -140,6 +146,8 @@ def job_dict(job: Job, now: datetime) -> dict[str, Any]:
         "state": job.state.word,
         "phase": str(job.state.phase),
         "reason": job.reason,
+        "exit_code": job.exit_code.code if job.exit_code is not None else None,
+        "exit_signal": job.exit_code.signal if job.exit_code is not None else None,
         "submit": _iso(job.submit),
         "eligible": _iso(job.eligible),
         "start": None if pending else _iso(job.start),

@@ -311,9 +311,12 @@ def _exit(
     if job is not None:
         code, derived = job.exit_code, job.derived_exit_code
         if detail is not None and detail.exit_code is not None:
-            code, derived = detail.exit_code, detail.derived_exit_code
+            # scontrol 22.05 does not tell of the steps, the queue does.
+            code, derived = detail.exit_code, detail.derived_exit_code or derived
         if code is not None or record is None or not record.state.ended:
-            return explain_exit(job.state, code, derived, stdout_path=path, reason=job.reason)
+            return explain_exit(
+                job.state, code, derived, stdout_path=path, reason=job.reason, limit=job.limit
+            )
     if record is None or not record.state.ended:
         return None
     return explain_exit(
@@ -323,4 +326,5 @@ def _exit(
         from_sacct=True,
         stdout_path=path,
         reason=record.reason if job is None else job.reason,
+        limit=record.limit if job is None else job.limit,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Job, JobState, Phase
+from slurmtop.model.job import ExitMeaning, Job, JobState, Phase
 
 #: How long a job that left the queue stays in sight.
 KEEP_GONE = timedelta(minutes=10)
@@ -59,12 +59,14 @@ class JobVanished(JobEvent):
 class Gone:
     """A job that left the queue: its last record, and since when it is missing.
 
-    ``result`` is what accounting said afterwards; None while nobody knows.
+    ``result`` is what accounting said afterwards; None while nobody knows. ``exit`` is how it
+    ended by the same source, where that was asked for.
     """
 
     job: Job
     since: datetime
     result: JobState | None = None
+    exit: ExitMeaning | None = None
 
 
 class JobBook:
@@ -143,7 +145,14 @@ class JobBook:
         self.version += 1
         return events
 
-    def settle(self, key: JobKey, result: JobState, at: datetime) -> tuple[JobEvent, ...]:
+    def settle(
+        self,
+        key: JobKey,
+        result: JobState,
+        at: datetime,
+        *,
+        exit: ExitMeaning | None = None,
+    ) -> tuple[JobEvent, ...]:
         """Note what accounting says of a job that left the queue.
 
         Accounting lags behind: a state that is not an end is no news about such a job.
@@ -152,7 +161,7 @@ class JobBook:
         if gone is None or gone.result is not None or not result.ended:
             return ()
         job = replace(gone.job, state=result)
-        self._gone[key] = replace(gone, job=job, result=result)
+        self._gone[key] = replace(gone, job=job, result=result, exit=exit)
         self.version += 1
         return (JobEnded(job, at),)
 

@@ -107,7 +107,7 @@ class QueueFeed:
         record = facts.history[0] if facts.history else None
         if record is None or record.submit != job.submit:
             return
-        events = self.book.settle(job.key, record.state, facts.now)
+        events = self.book.settle(job.key, record.state, facts.now, exit=facts.exit)
         if events:
             self._on_events(events)
 

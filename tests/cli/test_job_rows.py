@@ -13,7 +13,7 @@ from slurmtop.cli.job_rows import (
     summary_line,
     table_lines,
 )
-from slurmtop.model.job import LimitKind, TimeLimit, Tres
+from slurmtop.model.job import ExitCode, LimitKind, TimeLimit, Tres
 from slurmtop.parse.slurm.hostlist import expand_hosts
 from slurmtop.store.query import parse_query
 from tests.control.builders import NOW, job
@@ -27,7 +27,14 @@ def test_the_table() -> None:
         [
             job("4712_[1-5]", "PENDING", reason="Priority", tres=Tres()),
             job("4711", limit=DAY, end=NOW + timedelta(hours=21)),
-            job("4700", "FAILED", start=NOW - timedelta(hours=2), end=NOW - timedelta(hours=1)),
+            job(
+                "4700",
+                "FAILED",
+                start=NOW - timedelta(hours=2),
+                end=NOW - timedelta(hours=1),
+                reason="NonZeroExitCode",
+                exit_code=ExitCode(3, 0),
+            ),
             job(
                 "4713",
                 name="模型" * 20,
@@ -77,6 +84,9 @@ def test_json_has_offsets_and_null() -> None:
     assert runs["left_s"] == 3_600
     assert runs["elapsed_s"] == 10_800
     assert set(runs) == set(waits)
+    failed = job_dict(job("4700", "FAILED", exit_code=ExitCode(0, 11)), NOW)
+    assert (failed["exit_code"], failed["exit_signal"]) == (0, 11)
+    assert (runs["exit_code"], runs["exit_signal"]) == (None, None)
 
 
 def test_the_filter_is_that_of_the_screen() -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Job, Phase
+from slurmtop.model.job import ExitMeaning, Job, Phase
 from slurmtop.store.jobs import (
     JobAppeared,
     JobBook,
@@ -114,8 +114,10 @@ def test_case_036_a_vanished_job_is_not_flipped_back() -> None:
     assert book.settle(key, make_state("RUNNING"), START + at(25)) == ()
     assert book.apply([running, make_job("8002")], START + at(10)) == ()
     assert key in book.gone
-    (event,) = book.settle(key, make_state("COMPLETED"), START + at(90))
+    done = ExitMeaning(True, "Completed.", "self", short="exit 0")
+    (event,) = book.settle(key, make_state("COMPLETED"), START + at(90), exit=done)
     assert isinstance(event, JobEnded)
+    assert book.gone[key].exit is done
     assert book.get(key) == replace(running, state=make_state("COMPLETED"))
     assert book.settle(key, make_state("FAILED"), START + at(95)) == ()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.model.job import Job, LimitKind, TimeLimit, Tres
+from slurmtop.model.job import ExitCode, ExitMeaning, Job, LimitKind, TimeLimit, Tres
 from slurmtop.model.snapshot import Failure, SourceHealth, Trouble
 from slurmtop.model.text import cell_width
 from slurmtop.store.jobs import Gone, JobBook
@@ -218,6 +218,42 @@ def test_why_of_others() -> None:
     assert "time limit" in cells(make_job(state="TIMEOUT"))["why"]
     assert "another cluster" in cells(make_job(state="REVOKED"))["why"]
     assert "does not know" in cells(make_job(state="NEWSTATE"))["why"]
+
+
+@pytest.mark.parametrize(
+    ("job", "why", "role"),
+    [
+        (make_job(state="FAILED", exit_code=ExitCode(3, 0)), "exit 3", "bad"),
+        (make_job(state="FAILED", exit_code=ExitCode(0, 11)), "killed by SIGSEGV", "bad"),
+        (make_job(state="FAILED"), "exit code not known", "bad"),
+        (make_job(state="OUT_OF_MEMORY", exit_code=ExitCode(0, 125)), "out of memory", "bad"),
+        (
+            make_job(state="TIMEOUT", limit_s=3_600),
+            "time limit 1:00:00 reached",
+            "bad",
+        ),
+        (make_job(state="COMPLETED", exit_code=ExitCode(0, 0)), "exit 0", ""),
+        (
+            make_job(state="COMPLETED", exit_code=ExitCode(0, 0), derived_exit_code=ExitCode(1, 0)),
+            "a step: exit 1",
+            "warn",
+        ),
+    ],
+)
+def test_why_of_the_ended_starts_with_the_essential(job: Job, why: str, role: str) -> None:
+    assert cells(job)["why"] == why
+    assert cell_width(why) <= 28
+    layout = tuple((column, 28) for column in present.COLUMNS if column.name == "why")
+    line = present.row_line(
+        Row(job.key, job), layout, present.Now(START), cursor=False, marked=False
+    )
+    assert line[-1] == (why.ljust(28), role)
+
+
+def test_what_accounting_told_of_a_job_that_left_is_shown() -> None:
+    told = ExitMeaning(False, "Failed with exit code 9.", "self", short="exit 9 or 137")
+    known = Gone(make_job(state="FAILED"), START, make_state("FAILED"), told)
+    assert cells(known.job, gone=known)["why"] == "exit 9 or 137"
 
 
 def test_a_vanished_job_waits_for_its_result_and_then_stops_waiting() -> None:

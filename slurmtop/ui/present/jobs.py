@@ -11,7 +11,7 @@ from functools import lru_cache
 from slurmtop.model.job import Job, LimitKind, Phase
 from slurmtop.model.text import cell_width, fit, visible
 from slurmtop.model.units import count_text
-from slurmtop.parse.slurm.exit_codes import explain_exit
+from slurmtop.parse.slurm.exit_codes import explain_job_exit
 from slurmtop.parse.slurm.reasons import explain_reason
 from slurmtop.store.jobs import Gone
 from slurmtop.store.rows import Count, Group, Row
@@ -248,7 +248,7 @@ def _why(row: Row, at: Now) -> Span:
         return ("started on another cluster of the federation", "dim")
     if phase is Phase.UNKNOWN:
         return ("a state that slurmtop does not know", "warn")
-    return _ended_why(job)
+    return _ended_why(row)
 
 
 def _group_why(group: Group) -> str:
@@ -272,9 +272,10 @@ def _pending_why(job: Job) -> Span:
     return (f"{head}{visible(info.meaning).rstrip('.')}{detail}", role)
 
 
-def _ended_why(job: Job) -> Span:
-    meaning = explain_exit(job.state, None, reason=job.reason)
-    return (visible(meaning.sentence).rstrip("."), "" if meaning.ok else "bad")
+def _ended_why(row: Row) -> Span:
+    told = row.gone.exit if row.gone is not None else None
+    meaning = told or explain_job_exit(row.job)
+    return (visible(meaning.short), ("warn" if meaning.warning else "") if meaning.ok else "bad")
 
 
 @dataclass(frozen=True, slots=True)
