@@ -311,8 +311,7 @@ def _exit(
     if job is not None:
         code, derived = job.exit_code, job.derived_exit_code
         if detail is not None and detail.exit_code is not None:
-            # scontrol 22.05 does not tell of the steps, the queue does.
-            code, derived = detail.exit_code, detail.derived_exit_code or derived
+            code, derived = detail.exit_code, detail.derived_exit_code
         if code is not None or record is None or not record.state.ended:
             return explain_exit(
                 job.state, code, derived, stdout_path=path, reason=job.reason, limit=job.limit
