@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from textual import events
 from textual.app import App
@@ -49,6 +50,7 @@ class SlurmtopApp(App[None]):
         self.own_keys = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
         self.last_job: JobKey | None = None
+        self._unseen: Screen[Any] | None = None
         loaded = load_themes()
         self._own_themes = tuple(theme.name for theme in loaded.themes)
         self._troubles = [*loaded.failures, *services.config.notes]
@@ -150,14 +152,28 @@ class SlurmtopApp(App[None]):
 
     # Keys
 
+    def push_screen(self, *args: Any, **options: Any) -> Any:
+        """As ever; and remember that nobody has seen the new screen yet."""
+        pushed = super().push_screen(*args, **options)
+        self._unseen = self.screen
+        self._unseen.call_after_refresh(self._seen, self._unseen)
+        return pushed
+
+    def _seen(self, screen: Screen[Any]) -> None:
+        if self._unseen is screen:
+            self._unseen = None
+
     async def on_event(self, event: events.Event) -> None:
         """A key acts at once and in order, unless a line is being typed.
 
         Textual looks a key up only after it went through the focused widget's queue, so in a
-        burst the keys typed after ``/`` would act as commands before the focus has moved.
+        burst the keys typed after ``/`` would act as commands before the focus has moved. Keys
+        for a screen that was not painted yet are dropped: nobody answers a dialog unseen.
         """
         if isinstance(event, events.InputEvent) and not event.is_forwarded:
             self.feed.person_acted()
+            if self.screen is self._unseen:
+                return
             if isinstance(event, events.Key) and not isinstance(self.focused, Input):
                 for priority in (True, False):
                     if await self._check_bindings(event.key, priority=priority):

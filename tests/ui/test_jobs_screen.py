@@ -12,6 +12,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import AccountingRecord, Job
 from slurmtop.model.snapshot import Trouble
 from slurmtop.ui.app import SlurmtopApp
+from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.widgets.rows import Rows
 from tests.build import make_job, make_state
@@ -403,6 +404,16 @@ async def test_a_burst_that_ends_the_filter_acts_on_the_list_again() -> None:
         await pilot.pause()
         assert jobs_screen(app).view.query.text == "gpu:64"
         assert jobs_screen(app).view.cursor_index == 1
+
+
+async def test_a_dialog_is_not_answered_before_it_is_up() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.answer(pilot, [make_job("1")])
+        burst(app, "Ky")
+        await pilot.pause()
+        assert isinstance(app.screen, ConfirmScreen)
 
 
 async def test_filter_is_kept_by_enter_and_cleared_by_escape() -> None:
