@@ -89,7 +89,7 @@ def make_services(
     demo: str,
 ) -> Services:
     """What the screens may use, over one runner and one clock."""
-    accounting = Accounting(wiring.runner, cluster=wiring.cluster)
+    accounting = Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark)
 
     def open_queue(*, user: str | None, on_value: OnQueue, on_health: OnHealth) -> QueuePoller:
         source: Source[Parsed[Job]] = wiring.queue_source(

@@ -61,7 +61,7 @@ async def gather(wiring: Wiring, job_id: str) -> JobFacts:
         job_id,
         cluster=wiring.cluster,
         mark=wiring.mark,
-        accounting=Accounting(wiring.runner, cluster=wiring.cluster),
+        accounting=Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark),
         want_expected_start=True,
         me=wiring.who,
     )

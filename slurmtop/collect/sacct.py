@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from slurmtop.collect.asking import (
-    SEPARATOR,
     check,
     never_again,
+    new_record_mark,
     on_cluster,
     refusal,
     run_slurm,
+    text_separator,
     unknown_fields,
 )
 from slurmtop.collect.poller import SourceFailed
@@ -27,13 +28,15 @@ class Accounting:
     """``sacct`` on demand: never polled, always for named jobs.
 
     Where the cluster keeps no accounting, it is asked once and never again (``disabled`` says
-    why). Fields that this Slurm does not know are left out from then on.
+    why). Fields that this Slurm does not know are left out from then on. ``mark`` is that of the
+    queue: from its letters the separator is made, so that no job's name can forge a row.
     """
 
-    def __init__(self, runner: Runner, *, cluster: str = "") -> None:
+    def __init__(self, runner: Runner, *, cluster: str = "", mark: bytes | None = None) -> None:
         self.disabled: Failure | None = None
         self._runner = runner
         self._cluster = cluster
+        self._separator = text_separator(mark or new_record_mark())
         self._fields = SACCT_FIELDS
 
     async def history(
@@ -74,7 +77,7 @@ class Accounting:
             "sacct",
             "-n",
             "-P",
-            f"--delimiter={SEPARATOR.decode()}",
+            f"--delimiter={self._separator.decode('ascii')}",
             *on_cluster(self._cluster),
             *(("-D",) if duplicates else ()),
             *start,
@@ -91,7 +94,8 @@ class Accounting:
             if never_again(error.failure):
                 self.disabled = error.failure
             raise
-        return parse_sacct(data, fields=tuple(field for _, field in self._fields))
+        names = tuple(field for _, field in self._fields)
+        return parse_sacct(data, fields=names, separator=self._separator)
 
     def _learnt_from(self, done: Completed, names: Sequence[str]) -> bool:
         unknown = unknown_fields(done, names)

@@ -5,6 +5,8 @@ from pathlib import Path
 from slurmtop.parse.slurm.squeue import QUEUE_FIELDS
 
 MARK = b"\x1eAbCdEf"
+#: Between the fields of accounting, where the mark is this one.
+SACCT_SEPARATOR = "\x1fAbCdEf\x1f"
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "slurm"
 _PLAIN = {
     "id": "4711",

@@ -12,7 +12,7 @@ from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.ports import Command, Completed, FileTimeout, RunnerError
 from slurmtop.parse.slurm.sacct import SACCT_FIELDS
-from tests.collect.slurm_forms import MARK, queue_record
+from tests.collect.slurm_forms import MARK, SACCT_SEPARATOR, queue_record
 from tests.fakes import START, FakeRunner, settle
 
 UNKNOWN = "slurm_load_jobs error: Invalid job id specified\n"
@@ -43,7 +43,7 @@ def block(id: str = "4711", state: str = "RUNNING", **fields: str) -> str:
 def accounting_row(id: str, **values: str) -> str:
     """One row of sacct, with empty fields unless they are given by sacct's own names."""
     given = {"JobID": id, "JobIDRaw": id.split("_")[0]} | values
-    return "\x1f".join(given.get(name, "") for name, _ in SACCT_FIELDS) + "\n"
+    return SACCT_SEPARATOR.join(given.get(name, "") for name, _ in SACCT_FIELDS) + "\n"
 
 
 ENDED_ROWS = accounting_row(
@@ -71,7 +71,7 @@ def runner() -> FakeRunner:
 
 
 async def gather(runner: FakeRunner, asked: str = "4711", **options: object) -> JobFacts:
-    accounting = options.pop("accounting", Accounting(runner))
+    accounting = options.pop("accounting", Accounting(runner, mark=MARK))
     return await gather_job_facts(
         runner,
         runner.clock,
@@ -263,7 +263,7 @@ async def test_038_no_accounting_is_asked_once_and_never_again(runner: FakeRunne
     runner.on("squeue*", rc=1, stderr=UNKNOWN)
     runner.on("scontrol*show job*", rc=1, stderr=UNKNOWN)
     runner.on("sacct*", rc=1, stderr="Slurm accounting storage is disabled\n")
-    accounting = Accounting(runner)
+    accounting = Accounting(runner, mark=MARK)
     first = await gather(runner, accounting=accounting)
     assert first.accounting_answered is False
     second = await gather(runner, accounting=accounting)
@@ -283,7 +283,7 @@ async def test_accounting_is_left_alone_where_it_must_not_be_asked(runner: FakeR
 
 async def test_a_cluster_is_named_to_every_command(runner: FakeRunner) -> None:
     runner.on("squeue*", queue_record(state="COMPLETED"))
-    await gather(runner, cluster="alpha", accounting=Accounting(runner, cluster="alpha"))
+    await gather(runner, cluster="alpha", accounting=Accounting(runner, cluster="alpha", mark=MARK))
     assert len(runner.calls) == 3
     for call in runner.calls:
         assert call.argv[call.argv.index("-M") + 1] == "alpha", call.argv

@@ -1,8 +1,8 @@
 """Accounting records, from ``sacct``.
 
-It is asked with ``sacct -n -P --delimiter=SEP -o …``. sacct escapes nothing, so text that
-people write stands behind all plain values, and ``JobIDRaw`` ends the row: a newline or a
-separator in a name can neither cut a row nor shift a plain value. Sample (``|`` for SEP)::
+It is asked with ``sacct -n -P --delimiter=SEP -o …``. sacct escapes nothing, so SEP is 0x1f, a
+few random letters and 0x1f, which no name can know; text that people write stands behind all
+plain values, and ``JobIDRaw`` ends the row, so a newline cuts none. Sample (``|`` for SEP)::
 
     7402|COMPLETED|0:0|…|two
     lines|/home/al|…|7402
