@@ -17,6 +17,7 @@ from slurmtop.control.actions import (
 from slurmtop.model.ids import JobKey, TaskSet
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.text import visible
+from slurmtop.parse.slurm.hostlist import compress_hosts, together
 
 #: A strided task list is written out for scancel; past this it would not fit a command line.
 _EXPANDED_TASKS = 100_000
@@ -151,7 +152,7 @@ def _het_target(job: Job, jobs: Sequence[Job], now: datetime) -> Target | Refusa
     )
     first = parts[0]
     gpus = [part.tres.gpus for part in parts]
-    nodes = [part.node_count for part in parts]
+    hosts = together(part.nodes for part in parts)
     spent = [_gpu_hours(part, now) for part in parts]
     target = _make(first, now, (leader,), parts=tuple(part.key for part in parts))
     return Target(
@@ -162,8 +163,9 @@ def _het_target(job: Job, jobs: Sequence[Job], now: datetime) -> Target | Refusa
         state_word=target.state_word,
         submit=target.submit,
         parts=target.parts,
-        nodes=",".join(part.nodes for part in parts if part.nodes) or None,
-        node_count=_sum(nodes),
+        nodes=compress_hosts(hosts) or None if hosts is not None else None,
+        # Parts may share a node; where nodes are only asked for, they are simply added.
+        node_count=len(hosts) if hosts else _sum([part.node_count for part in parts]),
         gpus=_sum(gpus),
         started_at=target.started_at,
         gpu_hours_spent=_total(spent),

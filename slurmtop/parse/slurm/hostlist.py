@@ -143,6 +143,19 @@ def compress_hosts(names: Iterable[str]) -> str:
     return ",".join(item for prefix, numbers in groups.items() for item in _group(prefix, numbers))
 
 
+def together(lists: Iterable[str | None]) -> tuple[str, ...] | None:
+    """The hosts of several lists, each host once; None where a list is unknown or broken."""
+    hosts: dict[str, None] = {}
+    for text in lists:
+        if text is None:
+            return None
+        try:
+            hosts.update(dict.fromkeys(expand_hosts(text)))
+        except HostlistError:
+            return None
+    return tuple(hosts)
+
+
 def _group(prefix: str, numbers: set[str]) -> Iterator[str]:
     if "" in numbers:
         yield prefix

@@ -11,6 +11,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.text import fit, visible
 from slurmtop.model.units import clock_text, plural
+from slurmtop.parse.slurm.hostlist import together
 from slurmtop.ui.present.job import DASH, state_words
 from slurmtop.ui.present.spans import Line, cut_line, join, wrap
 
@@ -176,8 +177,8 @@ def _reach_line(action: Action) -> Line:
     running = [target for target in action.targets if target.started_at is not None]
     if not running:
         return (("Reaches no node: nothing of it has started yet", ""),)
-    nodes = [target.node_count for target in running]
-    text = "nodes unknown" if None in nodes else plural(sum(n or 0 for n in nodes), "node")
+    hosts = together(target.nodes for target in running)
+    text = "nodes unknown" if hosts is None else plural(len(hosts), "node")
     if len(action.targets) > 1:
         text += f" of {plural(len(running), 'running row')}"
     gpus = [target.gpus for target in running]

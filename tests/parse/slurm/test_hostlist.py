@@ -10,6 +10,7 @@ from slurmtop.parse.slurm.hostlist import (
     compress_hosts,
     count_hosts,
     expand_hosts,
+    together,
 )
 from tests.parse.slurm.support import VERSIONS, fixture
 
@@ -174,3 +175,10 @@ _ITEM = st.lists(
 def test_agrees_with_a_simple_reference(items: list[str]) -> None:
     text = ",".join(items)
     assert list(expand_hosts(text, limit=10**6)) == _reference(text)
+
+
+def test_lists_together_hold_each_host_once() -> None:
+    assert together(["gpu[01-02]", "gpu02,gpu05"]) == ("gpu01", "gpu02", "gpu05")
+    assert together(["gpu01", None]) is None
+    assert together(["gpu[01", "gpu02"]) is None
+    assert together([]) == ()
