@@ -26,6 +26,7 @@ from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.cluster_info import ClusterInfo
 from slurmtop.collect.metered import MeteredRunner
 from slurmtop.config import Config
+from slurmtop.control.outcome import Outcome
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
@@ -191,8 +192,26 @@ class Desk:
 
     # Acting
 
-    async def outcome(self, deadline_s: float = 60) -> str:
-        """The text of the outcome once the action is over."""
+    async def ask_to_cancel(self, *jobs: str) -> ConfirmScreen:
+        """Press K on one job, or mark several and press it then."""
+        for job in jobs:
+            await self.go_to(job)
+            if len(jobs) > 1:
+                await self.press("space")
+        await self.press("K")
+        return self.confirm
+
+    async def say_yes(self) -> None:
+        """Confirm as the dialog wants it: one key, or the text it names."""
+        action = self.confirm.action
+        if action.expected_text:
+            await self.type(action.expected_text)
+            await self.press("enter")
+        else:
+            await self.press("y")
+
+    async def outcome(self, deadline_s: float = 60) -> Outcome:
+        """What became of it, once it is on the screen."""
 
         def over() -> bool:
             screen = self.app.screen
@@ -200,7 +219,15 @@ class Desk:
 
         await self.until("an outcome", over, deadline_s)
         await self.pilot.pause()
-        return self.text
+        assert isinstance(self.app.screen, OutcomeScreen)
+        outcome = self.app.screen.progress.outcome
+        assert outcome is not None, self.text
+        return outcome
+
+    @property
+    def sent(self) -> list[tuple[str, ...]]:
+        """The command lines of scancel that were run."""
+        return self.wire.asked_of("scancel")
 
     def logged(self) -> list[dict[str, Any]]:
         """The log of actions, line by line."""
