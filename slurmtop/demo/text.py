@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from slurmtop.model.units import clock_text
+
 _HOST = re.compile(r"(.*?)([0-9]+)")
 _YEAR_S = 365 * 86_400
 _TASK_TEXT_BYTES = 60
@@ -16,14 +18,7 @@ def squeue_secs(seconds: int | None) -> str:
         return "UNLIMITED"
     if seconds < 0 or seconds > _YEAR_S:
         return "INVALID"
-    days, rest = divmod(seconds, 86_400)
-    hours, rest = divmod(rest, 3_600)
-    minutes, secs = divmod(rest, 60)
-    if days:
-        return f"{days}-{hours:02}:{minutes:02}:{secs:02}"
-    if hours:
-        return f"{hours}:{minutes:02}:{secs:02}"
-    return f"{minutes}:{secs:02}"
+    return clock_text(seconds)
 
 
 def padded_secs(seconds: int) -> str:

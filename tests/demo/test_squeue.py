@@ -5,7 +5,8 @@ import re
 import pytest
 
 from slurmtop.demo.scenario import HOSTILE_COMMENT, HOSTILE_NAME
-from slurmtop.model.job import Job, Phase
+from slurmtop.model.job import ExitCode, Job, Phase
+from slurmtop.parse.slurm.exit_codes import explain_job_exit
 from slurmtop.parse.slurm.squeue import parse_squeue, queue_format
 from slurmtop.parse.slurm.squeue_forms import parse_squeue_default
 from tests.demo.kit import Lab, capture, lab
@@ -41,6 +42,21 @@ async def test_the_parser_reads_every_job_as_the_world_has_it() -> None:
         assert row.submit == demo.runner._view().when(job.submit_t)
         assert row.limit.seconds == job.limit_s
         assert row.tres.gpus == job.spec.gpus * job.node_count
+        assert row.exit_code == (ExitCode(*job.exit) if row.state.ended else None)
+        assert (row.derived_exit_code is not None) is row.state.ended
+
+
+async def test_rows_of_the_ended_tell_how() -> None:
+    found = await jobs(lab(), "-t", "all")
+    told = {id: explain_job_exit(job).short for id, job in found.items() if job.state.ended}
+    assert {id: told[id] for id in ("4788", "4801", "4803", "4805", "4809")} == {
+        "4788": "cancelled, by whom unknown",
+        "4801": "exit 1",
+        "4803": "out of memory",
+        "4805": "time limit 1:00:00 reached",
+        "4809": "exit 0",
+    }
+    assert not any("not known" in short for short in told.values())
 
 
 async def test_every_reason_of_the_scenario_is_there() -> None:

@@ -3,26 +3,16 @@
 import sys
 from pathlib import Path
 
-from slurmtop.ui.keys import KEYS
+from slurmtop.ui.keys import KEYS, key_sign
 
 ROOT = Path(__file__).resolve().parents[2]
 START, END = "<!-- keys -->", "<!-- /keys -->"
-NAMES = {
-    "question_mark": "?",
-    "slash": "/",
-    "colon": ":",
-    "exclamation_mark": "!",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "escape": "esc",
-    "comma": ",",
-}
 
 
 def table() -> str:
     lines = ["| key | where | what | name in the keymap |", "|---|---|---|---|"]
     for key in KEYS:
-        shown = " ".join(f"`{NAMES.get(name, name)}`" for name in key.keys)
+        shown = " ".join(f"`{key_sign(name)}`" for name in key.keys)
         lines.append(f"| {shown} | {key.scope} | {key.help} | `{key.id}` |")
     return "\n".join(lines)
 
