@@ -137,6 +137,10 @@ class Tres:
     slices_by_type: tuple[tuple[str, int], ...] = ()
     shards: int | None = None
     energy_j: int | None = None
+    gpu_mem_bytes: int | None = None
+    """Only in what accounting says was used (``gres/gpumem``), like the next one."""
+    gpu_util_percent: int | None = None
+    """``gres/gpuutil``; a total is a sum over tasks and may be above 100."""
 
 
 NO_TRES = Tres()
@@ -254,6 +258,10 @@ class AccountingRecord:
     nodes: str | None = None
     allocated: Tres = NO_TRES
     requested: Tres = NO_TRES
+    usage_total: Tres = NO_TRES
+    """``TRESUsageInTot``, and so on: on rows of steps only, and only where asked for."""
+    usage_average: Tres = NO_TRES
+    usage_max: Tres = NO_TRES
     req_mem_bytes: int | None = None
     req_mem_per: str | None = None
     """``cpu`` or ``node`` where sacct says so (20.11 and older)."""

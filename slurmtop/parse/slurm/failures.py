@@ -106,7 +106,7 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         r"persist_conn|PersistInit|Problem talking to the database|slurmdbd.*(?:refused|down)"
-        r"|Unable to connect to database",
+        r"|Unable to connect to database|DBD_\w+ failure",
         Trouble.ACCOUNTING_DOWN,
         "The accounting service (slurmdbd) does not answer {program}: the history cannot be read "
         "now; nothing is lost, try again later.",
@@ -131,7 +131,8 @@ _RULES: tuple[_Rule, ...] = (
         "{program} here does not know {1}; this Slurm is older than what was asked for.",
     ),
     _rule(
-        r"find (?:requested )?plugin(?:: | for )(?:serializer|application/json)",
+        r"find (?:requested )?plugin(?:: | for )(?:serializer|application/json)"
+        r"|serializer plugin for serializer/json|JSON plugin load failure",
         Trouble.TOO_OLD,
         "{program} here cannot write JSON: its plugin is not installed; the text form works.",
     ),
@@ -160,7 +161,8 @@ _RULES: tuple[_Rule, ...] = (
         "is broken. Running jobs go on; it is asked again later.",
     ),
     _rule(
-        r"No cluster '?([^'\s]+)'? known by database|can't be reached now, or it is an invalid",
+        r"No cluster '?([^'\s]+)'? known by database"
+        r"|'([^'\s]+)' can't be reached now, or it is an invalid",
         Trouble.OTHER,
         "There is no cluster of this name ({1}) that can be reached; see sacctmgr list clusters.",
     ),

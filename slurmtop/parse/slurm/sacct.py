@@ -66,14 +66,18 @@ SACCT_OPTIONAL: tuple[tuple[str, str], ...] = tuple(
 )
 SACCT_NAMES: tuple[str, ...] = tuple(field for _, field in SACCT_FIELDS)
 
-#: Other names that sacct has for the same, and two that only help to read ReqMem.
+#: Other names that sacct has for the same, what only helps to read ReqMem, and what is large.
 _MORE_NAMES = (
+    *(("TRESUsageInTot", "usage_total"), ("TRESUsageInAve", "usage_average")),
+    *(("TRESUsageInMax", "usage_max"), ("AdminComment", "admin_comment")),
     *(("Elapsed", "elapsed_s"), ("CPUTime", "cpu_time_s"), ("ConsumedEnergy", "energy_j")),
     *(("AllocNodes", "node_count"), ("AllocCPUS", "alloc_cpus"), ("NCPUS", "alloc_cpus")),
     *(("ReqCPUS", "req_cpus"), ("ReqNodes", "req_nodes")),
 )
 _FIELD_OF = {name.lower(): field for name, field in (*SACCT_FIELDS, *_MORE_NAMES)}
-_TEXT_FIELDS = frozenset({"name", "workdir", "comment", "submit_line", "stdout", "stderr"})
+_TEXT_FIELDS = frozenset(
+    {"name", "workdir", "comment", "admin_comment", "submit_line", "stdout", "stderr"}
+)
 
 _ID = r"\d{1,10}(?:_(?:\d{1,10}|\*|\[[^\]\n]{0,4000}\]?))?(?:\+\d{1,10})?(?:\.[\w+]{1,40})?"
 _ROW_ID = re.compile(_ID + r"\Z", re.ASCII)
@@ -310,6 +314,7 @@ def _padded_rows(
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FAR = datetime.max.replace(tzinfo=UTC)
 
 
 def newest_run(records: Sequence[AccountingRecord]) -> tuple[AccountingRecord, ...]:
@@ -339,5 +344,6 @@ def _job_of(record: AccountingRecord) -> tuple[str, str]:
 
 
 def _age(record: AccountingRecord) -> tuple[bool, datetime, datetime]:
-    """Steps without their job row count as older than any job row."""
-    return record.id.step is None, record.submit or _EPOCH, record.start or _EPOCH
+    """Steps without their job row count as older than any job row, one that waits as the newest."""
+    begun = record.start or record.end or _FAR
+    return record.id.step is None, record.submit or _EPOCH, begun

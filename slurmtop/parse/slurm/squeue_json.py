@@ -14,10 +14,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from slurmtop.model.job import NO_TRES, UNKNOWN_LIMIT, Job, JobState, LimitKind, TimeLimit, Tres
+from slurmtop.model.job import (
+    ENDED_STATES,
+    NO_TRES,
+    UNKNOWN_LIMIT,
+    ExitCode,
+    Job,
+    JobState,
+    LimitKind,
+    Phase,
+    TimeLimit,
+    Tres,
+)
 from slurmtop.model.snapshot import BadRecord, Parsed
 from slurmtop.parse.slurm.ids import key_of, parse_job_id
-from slurmtop.parse.slurm.squeue import collect_rows
+from slurmtop.parse.slurm.squeue import collect_rows, wait_status
 from slurmtop.parse.slurm.states import parse_state, parse_state_list
 from slurmtop.parse.slurm.tres import parse_tres, times_nodes
 from slurmtop.parse.slurm.words import user_text_or_none, value_or_none
@@ -139,6 +150,18 @@ def _mem_bytes(record: Record, node_count: int | None, cpus: int | None) -> int 
     return None
 
 
+def exit_code_of(value: object) -> ExitCode | None:
+    """A raw wait status (up to 23.02) or the object with code and signal; None for no value."""
+    if not isinstance(value, dict) or "return_code" not in value:
+        status = whole_of(value)
+        return None if status is None else wait_status(str(status))
+    signal = value.get("signal")
+    if isinstance(signal, dict):
+        signal = signal.get("id", signal.get("signal_id"))
+    code, number = whole_of(value["return_code"]), whole_of(signal)
+    return None if code is None and number is None else ExitCode(code or 0, number or 0)
+
+
 def _restarts(record: Record) -> int | None:
     count = whole_of(record.get("restart_cnt"))
     return None if count in _NARROW else count
@@ -155,6 +178,9 @@ def _job(record: Record, cluster: str) -> Job | str:
     reason = value_or_none(_text(record, "state_reason"))
     described = value_or_none(_text(record, "state_description"))
     leader = whole_of(record.get("het_job_id"))
+    state = _state(record)
+    # SUCCESS is printed for every job that waits or runs.
+    over = state.base in ENDED_STATES and state.phase is not Phase.PENDING
     return Job(
         key=key_of(id, cluster),
         id=id,
@@ -164,8 +190,10 @@ def _job(record: Record, cluster: str) -> Job | str:
         account=value_or_none(_text(record, "account")),
         partitions=tuple(name for name in _text(record, "partition").split(",") if name),
         qos=value_or_none(_text(record, "qos")),
-        state=_state(record),
+        state=state,
         reason=described or reason,
+        exit_code=exit_code_of(record.get("exit_code")) if over else None,
+        derived_exit_code=exit_code_of(record.get("derived_exit_code")) if over else None,
         submit=time_of(record.get("submit_time")),
         eligible=time_of(record.get("eligible_time")),
         start=time_of(record.get("start_time")),
@@ -222,7 +250,8 @@ def parse_squeue_json(data: bytes, cluster: str = "") -> Parsed[Job]:
     """
     text = data.decode("utf-8", "replace")
     try:
-        document = json.loads(text)
+        # Not strict: one raw control character in a name must not cost all the others.
+        document = json.loads(text, strict=False)
     except (ValueError, RecursionError) as error:
         return _failure(f"no JSON: {error}"[:_EXCERPT], text)
     if not isinstance(document, dict) or not isinstance(document.get("jobs"), list):

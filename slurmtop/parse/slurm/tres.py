@@ -18,6 +18,8 @@ _UNITS = "KMGTPE"
 _TOO_MUCH = 2**63
 _MAX_DIGITS = 20
 _INDEX_LIMIT = 4_096
+#: Generic resources that are counted here, and the kinds of a node's pools.
+_GRES = ("gpu", "shard")
 _SLICE = re.compile(r"(?:^|[^0-9a-z])[0-9]{1,2}g\.?[0-9]{1,4}gb", re.ASCII)
 
 
@@ -113,7 +115,8 @@ def parse_tres(text: str) -> Tres:
 
     Samples: ``cpu=16,mem=64G,node=2,billing=16,gres/gpu=8,gres/gpu:h100=8`` (8 GPUs);
     ``gres:gpu:h100:4`` and ``gres/gpu:4`` (per node). Nothing said (empty, ``N/A``) is all
-    None: ``N/A`` there does not mean "no GPU".
+    None: ``N/A`` there does not mean "no GPU". What was used (``TRESUsageInTot`` of sacct) has
+    ``gres/gpumem=36266M,gres/gpuutil=200``: neither is a number of GPUs.
     """
     if text in NONE_WORDS:
         return NO_TRES
@@ -121,9 +124,11 @@ def parse_tres(text: str) -> Tres:
     typed: dict[str, int] = {}
     untyped: int | None = None
     shards: int | None = None
+    gpu_mem: int | None = None
+    gpu_util: int | None = None
     for item in _split_outside(text):
         name, equals, value = item.partition("=")
-        if equals and not name.startswith("gres"):
+        if equals and not name.startswith("gres") and name.partition(":")[0] not in _GRES:
             plain[name] = value
             continue
         gres = name.removeprefix("gres/").removeprefix("gres:").partition("(")[0]
@@ -131,9 +136,13 @@ def parse_tres(text: str) -> Tres:
         if equals:
             kind, _, whole_type = gres.partition(":")
             gpu_type, count = whole_type or None, _whole(value)
-        if count is None:
+        if kind == "gpumem":
+            gpu_mem = parse_mem(value)
+        elif kind == "gpuutil":
+            gpu_util = count
+        elif count is None:
             continue
-        if kind == "shard":
+        elif kind == "shard":
             shards = count if gpu_type is None or shards is None else max(shards, count)
         elif kind == "gpu" and gpu_type is None:
             untyped = count
@@ -145,11 +154,16 @@ def parse_tres(text: str) -> Tres:
         cpus=_whole(plain.get("cpu", "")),
         nodes=_whole(plain.get("node", "")),
         mem_bytes=parse_mem(plain.get("mem", ""), "M"),
-        gpus=_gpus(whole, slices, untyped, said_all=bool(plain)),
+        # What was used, as sacct prints it, has a clock there and tells no number of GPUs.
+        gpus=_gpus(
+            whole, slices, untyped, said_all=bool(plain) and ":" not in plain.get("cpu", "")
+        ),
         gpus_by_type=whole,
         slices_by_type=slices,
         shards=shards,
         energy_j=_whole(plain.get("energy", "")),
+        gpu_mem_bytes=gpu_mem,
+        gpu_util_percent=gpu_util,
     )
 
 
@@ -217,7 +231,7 @@ def _pools(text: str) -> dict[tuple[str, str | None], GresPool]:
     for item in _split_outside(text):
         name_part, note = _split_note(item)
         name, gpu_type, count = _gres_name(name_part)
-        if name not in ("gpu", "shard"):
+        if name not in _GRES:
             continue
         kind = "slice" if name == "gpu" and gpu_type and is_slice(gpu_type) else name
         index = _index(note.removeprefix("IDX:")) if note.startswith("IDX:") else None

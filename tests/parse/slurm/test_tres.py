@@ -97,7 +97,8 @@ def test_case_016_slices_are_taken_out_of_the_untyped_count() -> None:
 
 def test_usage_fields_are_no_gpus() -> None:
     tres = parse_tres("cpu=00:00:01,gres/gpumem=36266M,gres/gpuutil=200,mem=8500K")
-    assert tres.gpus == 0
+    assert tres.gpus is None
+    assert (tres.gpu_mem_bytes, tres.gpu_util_percent) == (36266 * 1024**2, 200)
     assert tres.cpus is None
     assert tres.mem_bytes == 8_500 * 1_024
 
