@@ -1,1 +1,1 @@
-
+"""Job actions as data: plan, confirm, execute, read back, log."""

@@ -1,1 +1,1 @@
-
+"""Bytes to model. Pure, total, no clock: one file a format."""

@@ -1,1 +1,1 @@
-
+"""The newest of everything; filter, sort, fold; selection by key. Pure."""

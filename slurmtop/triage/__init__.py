@@ -1,1 +1,1 @@
-
+"""Facts to verdict, verdict to words. Pure."""

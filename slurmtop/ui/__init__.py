@@ -1,1 +1,1 @@
-
+"""The only room that imports textual or rich."""

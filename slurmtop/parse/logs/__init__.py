@@ -1,1 +1,1 @@
-
+"""Training logs: lines, errors, progress."""

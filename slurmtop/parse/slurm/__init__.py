@@ -1,1 +1,1 @@
-
+"""What Slurm's commands print, one file a format."""

@@ -1,1 +1,1 @@
-
+"""Model to lines and cells. Pure: no widget, no clock."""

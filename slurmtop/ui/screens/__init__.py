@@ -1,1 +1,1 @@
-
+"""One file a screen or dialog."""
