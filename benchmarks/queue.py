@@ -8,16 +8,19 @@ turm, a queue monitor, on the same queue.
 """
 
 import argparse
+import asyncio
 import os
 import re
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.terminal import Screen, Terminal, replay
+from slurmtop.model.ports import Clock, Command, Completed, FileStat
 
 ID = re.compile(r"(?<![\w.])\d{2,}(?![\w.])")
 
@@ -28,6 +31,30 @@ class Program:
     argv: tuple[str, ...]
     refresh_key: bytes | None
     settle_s: float
+
+
+class AskedOnly:
+    """A runner that only keeps the question."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.argv: tuple[str, ...] = ()
+
+    async def run(self, command: Command) -> Completed:
+        self.argv = command.argv
+        return Completed(0, b"", b"", self.clock.now(), 0.0)
+
+    def stream(self, command: Command) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+    async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        raise NotImplementedError
+
+    async def stat(self, path: str, host: str | None = None) -> FileStat:
+        raise NotImplementedError
+
+    async def list(self, path: str, host: str | None = None) -> tuple[str, ...]:
+        raise NotImplementedError
 
 
 def squeue_alone(argv: list[str]) -> tuple[float, float, int]:
@@ -44,10 +71,14 @@ def squeue_alone(argv: list[str]) -> tuple[float, float, int]:
 
 
 def slurmtop_squeue() -> list[str]:
-    """The very command that slurmtop polls with."""
-    from slurmtop.collect.squeue import queue_argv
+    """The very command that slurmtop polls with: the one that a source gives its runner."""
+    from slurmtop.collect.clock import SystemClock
+    from slurmtop.collect.squeue import QueueSource
 
-    return list(queue_argv())
+    clock = SystemClock()
+    asked = AskedOnly(clock)
+    asyncio.run(QueueSource(asked, clock, interval_s=20.0).fetch())
+    return list(asked.argv)
 
 
 def shows_jobs(screen: Screen) -> bool:
