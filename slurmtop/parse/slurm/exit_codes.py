@@ -335,6 +335,10 @@ def _failed(
         if from_sacct:
             notes += _sacct_note(code)
             short = f"exit {code} or {code + 128}" if code in _SACCT_LIKELY else short
+        if from_sacct and code in _SACCT_LIKELY and code not in _CODES:
+            # Few programs end with such a code of their own: who ended it is not known.
+            sentence = f"Failed with exit code {code}, or {explain_code(code + 128)}."
+            return ExitMeaning(False, sentence, None, warning, notes, short)
         child = code - 128
         ended_by = "self"
         if 0 < child < _SIGNAL_LIMIT:
