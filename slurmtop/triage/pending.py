@@ -15,6 +15,15 @@ _PARENT = re.compile(r"(after[a-z]*):([0-9]{1,10})")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:_?([A-Za-z0-9_.,\[\]-]{1,200})")
 _QOS_FIELDS = "format=Name,MaxTRESPU,MaxJobsPU,GrpTRES,MaxWall"
 _HELD_FLAGS = frozenset({"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
+#: What a flag says where Slurm gives no reason beside it.
+_FLAG_MEANS = {
+    "REQUEUE_HOLD": "it was put back in the queue and held",
+    "SPECIAL_EXIT": "it ended with an exit that it or the site set apart, and was put back",
+    "RESV_DEL_HOLD": "its reservation was deleted",
+    "REQUEUED": "it is being put back in the queue",
+    "REQUEUE_FED": "it is being put back in the queue of its federation",
+    "EXPEDITING": "it is being put back in the queue at once, once its nodes are checked",
+}
 #: A configuring job is waiting for nodes to boot; past this the site should hear of it.
 _SLOW_BOOT_S = 900.0
 
@@ -78,6 +87,9 @@ def explain_configuring(subject: Subject) -> Verdict:
 
 def _reason(job: Job) -> ReasonInfo:
     word = job.reason or "None"
+    flag = next((flag for flag in job.state.flags if flag in _FLAG_MEANS), None)
+    if word == "None" and flag is not None:
+        return ReasonInfo(flag, "held" if flag in _HELD_FLAGS else "ok", _FLAG_MEANS[flag], "")
     if word == "None":
         return ReasonInfo(word, "ok", "the scheduler has not looked at it yet", "wait")
     return ReasonInfo(word, "unknown", "Slurm gives a reason slurmtop does not know", "")

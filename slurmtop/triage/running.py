@@ -203,7 +203,11 @@ def explain_completing(subject: Subject) -> Verdict:
     assert job is not None
     since = (facts.now - job.end).total_seconds() if job.end is not None else None
     summary = "ending: its nodes are being cleaned up; the result is not known yet"
-    if since is not None and since > LONG_COMPLETING_S:
+    if job.state.word == "STAGE_OUT":
+        summary = "ending: its data is being copied out; the result is not known yet"
+    elif job.state.word == "SIGNALING":
+        summary = "a signal is on its way to it; whether it goes on is not known yet"
+    elif since is not None and since > LONG_COMPLETING_S:
         summary = f"ending for {ago_text(since)}: a long epilog, or a process nothing can kill"
     evidence = slurm_evidence(subject, "it still holds its nodes")
     steps = [NextStep("look again", subject.why(), "read", "the result comes with the next state")]
