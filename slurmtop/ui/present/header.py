@@ -156,7 +156,8 @@ def _empty(why: Emptiness, now: datetime, zone: tzinfo | None) -> list[tuple[str
     at = moment_text(why.good_at, now, zone) if why.good_at is not None else "?"
     texts: list[tuple[str, str]] = []
     if why.all_users:
-        texts.append((f"No jobs of anybody; last answer {at}", ""))
+        whose = "that you may see" if why.private_data else "of anybody"
+        texts.append((f"No jobs {whose}; last answer {at}", ""))
     else:
         texts.append((f"No jobs of yours; last answer {at}; a shows everybody's", ""))
     if why.health.condition is Condition.STALE:
