@@ -33,7 +33,7 @@ from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.job import JobScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
-from tests.cluster.procs import ClusterError
+from tests.cluster.layout import ClusterError
 from tests.ui.golden import screen_text
 
 #: Wide enough that no word of a reason is cut.
@@ -173,15 +173,20 @@ class Desk:
         await self.press("enter")
 
     async def go_to(self, job: str) -> None:
-        """Move the cursor down from the top until it is on ``job``."""
+        """Move the cursor with its keys until it is on ``job``."""
         await self.until(f"a row of {job}", lambda: bool(self.row(job)))
-        await self.press("g")
-        before = ""
-        while self.cursor().partition("_[")[0] != job:
-            if before == self.cursor():
-                raise ClusterError(f"the cursor does not come to {job}\n{self.text}")
-            before = self.cursor()
-            await self.press("j")
+
+        def plain(text: str) -> str:
+            return text.partition("_[")[0]
+
+        for _ in range(5):
+            # The rows may move on the way.
+            ids = [plain(text) for text in self.ids()]
+            steps = ids.index(job) - ids.index(plain(self.cursor()))
+            await self.press(*["j" if steps > 0 else "k"] * abs(steps))
+            if plain(self.cursor()) == job:
+                return
+        raise ClusterError(f"the cursor does not come to {job}\n{self.text}")
 
     async def open_job(self, job: str) -> None:
         """From the queue to the Job screen, and until the facts are there."""

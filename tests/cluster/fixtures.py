@@ -132,6 +132,27 @@ class Cluster:
             raise ClusterError(f"{error}; it is {sorted(seen)}\n{reason}") from error
         return seen
 
+    def wait_reason(self, job: str, word: str, deadline_s: float = 60) -> None:
+        """Wait until squeue gives ``word`` as the reason of a job."""
+
+        def given() -> bool:
+            return self.squeue("-j", job, "-o", "%r") == [word]
+
+        self.wait_for(f"{word} as the reason of {job}", given, deadline_s)
+
+    def wait_accounting(self, job: str, word: str, deadline_s: float = 60) -> None:
+        """Wait until accounting knows a job in a state that begins with ``word``."""
+
+        def known() -> bool:
+            done = self.run("sacct", "-nXP", "-j", job, "-o", "State")
+            return done.stdout.startswith(word)
+
+        self.wait_for(f"{word} in the accounting of {job}", known, deadline_s)
+
+    def wait_forgotten(self, job: str, deadline_s: float = 60) -> None:
+        """Wait until the controller knows a job no more."""
+        self.wait_for(f"{job} forgotten", lambda: not self.states(job), deadline_s)
+
     def wait_for(self, what: str, check: Callable[[], bool], deadline_s: float = 30) -> None:
         """Poll for a condition; the error names what did not come."""
         wait_until(what, check, deadline_s, 0.2)

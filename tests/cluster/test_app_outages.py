@@ -69,9 +69,12 @@ async def _fresh(desk: Desk, watched: Watched) -> None:
 async def test_stopped_controller_shows_while_the_call_is_in_flight(
     watched: Watched, faults: Faults, tmp_path: Path
 ) -> None:
-    async with open_desk(tmp_path) as desk:
+    """At the real interval: the words come long before squeue itself gives up."""
+    async with open_desk(tmp_path, interval_s=20) as desk:
         await _fresh(desk, watched)
+        await desk.until("time for another key", lambda: desk.app.feed.refresh_now())
         faults.stop("slurmctld")
+        await desk.until("the key", lambda: desk.app.feed.refresh_now())
         await desk.until(
             "words in the header",
             lambda: re.search(r"no answer for \d+ s", desk.head) is not None,
@@ -80,11 +83,13 @@ async def test_stopped_controller_shows_while_the_call_is_in_flight(
         assert desk.app.health.asking_since is not None, "the call has not ended yet"
         assert desk.app.health.failure is None
         assert watched.all_shown(desk)
+        assert not _is_old(desk), "they are younger than one interval"
         # Keys go on working while Slurm is silent.
         await desk.go_to(watched.held)
         assert desk.cursor() == watched.held
         faults.cont("slurmctld")
         await _fresh(desk, watched)
+        await desk.until("nothing in flight", lambda: "no answer" not in desk.head)
 
 
 async def test_killed_controller_is_told_with_reason_and_time(

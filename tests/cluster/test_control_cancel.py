@@ -189,7 +189,4 @@ async def test_what_accounting_says_is_what_was_told(cluster: Cluster, tmp_path:
         await desk.ask_to_cancel(job)
         await desk.say_yes()
         assert (await desk.outcome()).ok
-    argv = ("sacct", "-nXP", "-j", job, "-o", "State")
-    cluster.wait_for(
-        "the end in accounting", lambda: cluster.run(*argv).stdout.startswith("CANCELLED by")
-    )
+    cluster.wait_accounting(job, "CANCELLED by")

@@ -19,7 +19,7 @@ class Alive:
     """Jobs of every kind that is not over."""
 
     def __init__(self, cluster: Cluster) -> None:
-        submit, tag = cluster.submit, cluster.tag
+        submit, tag = cluster.submit, f"{cluster.tag}w"
         self.failed = submit("exit 1", job_name=f"{tag}-parent")
         self.training = submit(STEPS, job_name=f"{tag}-steps", gres="gpu:h100:1", time=45)
         self.quiet = submit("sleep 900", job_name=f"{tag}-quiet", time=45)
@@ -46,11 +46,7 @@ class Alive:
             (self.later, "BeginTime"),
             (self.big, "Resources"),
         ):
-            cluster.wait_for(
-                f"{word} of {job}",
-                lambda j=job, w=word: cluster.squeue("-j", j, "-o", "%r") == [w],
-                60,
-            )
+            cluster.wait_reason(job, word)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +58,11 @@ def alive(cluster: Cluster) -> Iterator[Alive]:
         cluster.run("scancel", *made.all, check=False)
 
 
-def test_waiting_says_why_and_when(alive: Alive) -> None:
+def test_waiting_says_why_and_when(cluster: Cluster, alive: Alive) -> None:
+    def planned() -> bool:
+        return cluster.squeue("-j", alive.big, "-o", "%S") != ["N/A"]
+
+    cluster.wait_for("a guess of the scheduler", planned, 60)
     answer = ask(alive.big)
     assert (answer.rc, answer.state, answer.ended_by) == (0, "pending", None)
     assert "waiting" in answer.summary

@@ -144,20 +144,16 @@ def test_from_accounting_once_the_controller_has_forgotten(
 ) -> None:
     """Its exit code, its owner and its end stand in accounting; where its log was does not."""
 
-    def in_accounting(job: str, word: str) -> bool:
-        argv = ("sacct", "-nXP", "-j", job, "-o", "State")
-        return cluster.run(*argv).stdout.startswith(word)
-
     jobs = {
         ended.traceback: ("FAILED", "failed", 2),
         ended.completed: ("COMPLETED", "healthy", 0),
         ended.cancelled: ("CANCELLED", "failed", 2),
     }
     for job, (word, _, _) in jobs.items():
-        cluster.wait_for(f"{job} in sacct", lambda j=job, w=word: in_accounting(j, w), 60)
+        cluster.wait_accounting(job, word)
     faults.forget_ended()
     for job in jobs:
-        cluster.wait_for(f"{job} forgotten", lambda j=job: not cluster.states(j), 60)
+        cluster.wait_forgotten(job)
     for job, (word, state, rc) in jobs.items():
         answer = ask(job)
         assert (answer.rc, answer.state) == (rc, state)

@@ -24,14 +24,8 @@ class Known:
         self.failed = cluster.submit("exit 7", job_name=f"{tag}-failed")
         cluster.wait_state(self.running, "RUNNING")
         cluster.wait_state(self.failed, "FAILED")
-        for job, word in ((self.running, "RUNNING"), (self.failed, "FAILED")):
-            cluster.wait_for(
-                f"{job} in sacct",
-                lambda j=job, w=word: (
-                    cluster.run("sacct", "-nXP", "-j", j, "-o", "State").stdout.strip() == w
-                ),
-                60,
-            )
+        cluster.wait_accounting(self.running, "RUNNING")
+        cluster.wait_accounting(self.failed, "FAILED")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +113,7 @@ def test_accounting_down_costs_only_what_it_alone_knows(
     assert "sacct" in _missing(failed)
     assert "accounting" in _missing(failed)
     faults.forget_ended()
-    cluster.wait_for("it forgotten", lambda: not cluster.states(known.failed), 60)
+    cluster.wait_forgotten(known.failed)
     told = slurmtop("why", known.failed)
     assert told.rc == 1
     what = four(told)["what"]
