@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import signal
 import sys
@@ -61,6 +63,27 @@ def is_up(layout: Layout) -> bool:
     return len(ready) == len(NODES) and all(ready) and all(healthy(layout, name) for name in names)
 
 
+def wait_for_sessions(layout: Layout, deadline_s: float = 900) -> bool:
+    """Wait until no test run holds the cluster; whether there was one."""
+    waited = False
+    end = time.monotonic() + deadline_s
+    for path in layout.shared.glob("session-*.lock"):
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    waited = True
+                if time.monotonic() > end:
+                    raise ClusterError("another test run keeps the cluster")
+                time.sleep(0.5)
+        finally:
+            os.close(handle)
+    return waited
+
+
 def up(layout: Layout) -> str:
     """Make the cluster, or what of it is missing."""
     begun = time.monotonic()
@@ -71,6 +94,9 @@ def up(layout: Layout) -> str:
         raise CannotRun(f"the cluster shows another checkout than {CHECKOUT}; run `down` first")
     if is_up(layout):
         return f"already up ({time.monotonic() - begun:.1f} s)"
+    # What is missing may be broken on purpose by tests that run now; they mend it themselves.
+    if wait_for_sessions(layout) and is_up(layout):
+        return f"already up, after waiting for a test run ({time.monotonic() - begun:.1f} s)"
     machine.require_no_other_slurm(own_pids(layout), _own_pid_namespaces(layout))
     machine.require_namespaces()
     machine.claim(layout)
