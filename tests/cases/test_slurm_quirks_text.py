@@ -297,3 +297,21 @@ def test_S065_a_pipe_beside_it_makes_the_text_unsure_and_nothing_else() -> None:
         "7101|COMPLETED|train|JS1:H4sI=|srun a|b\n", "JobID,State,JobName,AdminComment,SubmitLine"
     )
     assert (row.id.text, row.state.word, row.name_unsure) == ("7101", "COMPLETED", True)
+
+
+# sacct -p and -P
+
+
+@pytest.mark.parametrize("separator", ["|", "^", ";"])
+@pytest.mark.parametrize("end", ["", "end"])
+def test_S028_a_separator_behind_the_last_field_costs_nothing(separator: str, end: str) -> None:
+    rows = [("JobID", "JobName", "State", "ExitCode"), ("7", "a b", "FAILED", "1:0")]
+    rows.append(("7.batch", "batch", "FAILED", "1:0"))
+    tail = separator if end else ""
+    text = "".join(separator.join(row) + tail + "\n" for row in rows)
+    found = accounting(text, "JobID,JobName,State,ExitCode", separator)
+    assert [(row.id.text, row.name, row.state.word) for row in found] == [
+        ("7", "a b", "FAILED"),
+        ("7.batch", "batch", "FAILED"),
+    ]
+    assert not any(row.name_unsure for row in found)

@@ -103,6 +103,9 @@ def _assigned(
     """
     if len(parts) == len(fields):
         return dict(zip(fields, parts, strict=True)), False
+    if len(parts) == len(fields) + 1 and not parts[-1] and fields[-1] not in _TEXT_FIELDS:
+        # "-p" instead of "-P" ends each row with a separator.
+        return dict(zip(fields, parts, strict=False)), False
     texts = [place for place, field in enumerate(fields) if field in _TEXT_FIELDS]
     if len(parts) < len(fields) or not texts:
         return None
