@@ -104,7 +104,7 @@ async def test_empty_of_everybody_says_what_may_be_hidden() -> None:
         await pilot.press("a")
         await bench.advance(pilot, 2)
         await bench.answer(pilot, [])
-        assert "No jobs of anybody" in screen_text(app)
+        assert "No jobs that you may see" in screen_text(app)
         assert "Some jobs may be hidden" in screen_text(app)
 
 
