@@ -9,7 +9,7 @@ demo:
 test:
 	@.ci/venv dev
 	.venv/bin/python -m pytest -q -m "not cluster" tests
-	@tests/cluster/run -q tests; rc=$$?; \
+	@tests/cluster/run -q -m cluster tests; rc=$$?; \
 	if [ $$rc -eq 3 ] && [ -z "$(SLURMTOP_REQUIRE_CLUSTER)" ]; then \
 	    echo "The tests against a real Slurm were skipped: see the reason above."; \
 	else exit $$rc; fi

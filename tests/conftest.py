@@ -4,6 +4,10 @@ import os
 
 import pytest
 
+#: The real cluster. Named here, once: a fixture that two folders import would be two, and the
+#: second would wait for the lock that the first holds.
+pytest_plugins = ("tests.cluster.fixtures",)
+
 #: Variables that change what Textual paints or what slurmtop reads.
 _SCRUB_PREFIXES = (
     "TEXTUAL",
