@@ -1,6 +1,6 @@
 """Pytest fixtures for tests against the real cluster.
 
-Other folders use them with ``from tests.cluster.fixtures import cluster, faults``
+Every folder has them: ``tests/conftest.py`` names this module as a plugin.
 in their conftest.  The tests run as the cluster's first normal user.
 """
 
