@@ -1,7 +1,7 @@
 """Pytest fixtures for tests against the real cluster.
 
 Every folder has them: ``tests/conftest.py`` names this module as a plugin.
-in their conftest.  The tests run as the cluster's first normal user.
+The tests run as the cluster's first normal user.
 """
 
 from __future__ import annotations
