@@ -111,6 +111,13 @@ def cursor_moves(terminal: Terminal, keys: list[float]) -> list[float]:
     return out
 
 
+def pump_for(terminal: Terminal, seconds: float) -> None:
+    """Collect output for the whole of ``seconds``."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        terminal.pump(left)
+
+
 def measure(program: Program, keys: int, refreshes: int, env: dict[str, str]) -> dict[str, object]:
     """One program: start it, wait for rows, press keys while it refreshes, read its costs."""
     terminal = Terminal(program.argv, env)
@@ -123,15 +130,16 @@ def measure(program: Program, keys: int, refreshes: int, env: dict[str, str]) ->
     terminal.pump(program.settle_s)
     rss = terminal.rss_mib()
 
+    for _ in range(8):  # away from the headings, so that the cursor's row is unlike the others
+        terminal.key(b"j")
+        pump_for(terminal, 0.15)
     sent: list[float] = []
     own_before, children_before = terminal.cpu_s()
     for number in range(keys):
         if program.refresh_key and number % 20 == 0:
             terminal.key(program.refresh_key)
         sent.append(terminal.key(b"j" if number % 2 == 0 else b"k"))
-        gap_end = time.monotonic() + 0.15
-        while (left := gap_end - time.monotonic()) > 0:
-            terminal.pump(left)
+        pump_for(terminal, 0.15)
     latencies = cursor_moves(terminal, sent)
     terminal.pump(program.settle_s)
 
@@ -141,9 +149,7 @@ def measure(program: Program, keys: int, refreshes: int, env: dict[str, str]) ->
         for _ in range(refreshes):
             terminal.key(program.refresh_key)
             asked += 1
-            end = time.monotonic() + 4.0
-            while (left := end - time.monotonic()) > 0:
-                terminal.pump(left)
+            pump_for(terminal, 4.0)
     own, children = terminal.cpu_s()
     rss = max(rss, terminal.rss_mib())
     terminal.close()
