@@ -12,53 +12,96 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from slurmtop.collect.env import child_environment
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner, RunnerError
 
+#: As the ordinary runner: output past the limit is dropped, and a runaway is ended.
+_MAX_BYTES = Command(()).max_bytes
+_OVERRUN_BYTES = 16 * 1024 * 1024
+_BLOCK_BYTES = 256 * 1024
+#: A child that has ended, but whose own children keep its output open.
+_DRAIN_S = 1.0
+
+
+class _Pipe:
+    """What one end of the child printed, at most ``max_bytes`` of it, kept by a thread."""
+
+    def __init__(self, pipe: IO[bytes], max_bytes: int, runaway: Callable[[], None]) -> None:
+        self.kept = bytearray()
+        self.truncated = False
+        self._pipe = pipe
+        self._max_bytes = max_bytes
+        self._runaway = runaway
+        self.thread = threading.Thread(target=self._collect, name="first squeue", daemon=True)
+        self.thread.start()
+
+    def _collect(self) -> None:
+        seen = 0
+        with contextlib.suppress(OSError, ValueError), self._pipe:
+            while block := os.read(self._pipe.fileno(), _BLOCK_BYTES):
+                seen += len(block)
+                room = self._max_bytes - len(self.kept)
+                self.kept += block[:room]
+                self.truncated = self.truncated or len(block) > room
+                if seen > 2 * self._max_bytes + _OVERRUN_BYTES:
+                    self._runaway()
+                    return
+
 
 class EarlyChild:
-    """One command that already runs. Its output is kept by a thread until somebody asks."""
+    """One command that already runs. Its output is kept by threads until somebody asks."""
 
     def __init__(
-        self, argv: tuple[str, ...], process: "subprocess.Popen[bytes]", clock: Clock
+        self,
+        argv: tuple[str, ...],
+        process: "subprocess.Popen[bytes]",
+        clock: Clock,
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
         self.argv = argv
         self.started_at: datetime = clock.now()
         self._began = clock.monotonic()
         self._clock = clock
         self._process = process
-        self._out = b""
-        self._err = b""
-        self.took_s = 0.0
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._out = _Pipe(process.stdout, max_bytes, self._kill)
+        self._err = _Pipe(process.stderr, max_bytes, self._kill)
+        self._took_s = 0.0
         self._thread = threading.Thread(target=self._collect, name="first squeue", daemon=True)
         self._thread.start()
 
     def _collect(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._out, self._err = self._process.communicate()
-        self.took_s = self._clock.monotonic() - self._began
+        self._process.wait()
+        for pipe in (self._out, self._err):
+            pipe.thread.join(_DRAIN_S)
+        self._took_s = self._elapsed_s()
+
+    def _elapsed_s(self) -> float:
+        return self._clock.monotonic() - self._began
 
     async def answer(self, command: Command) -> Completed:
         """What it printed; like a fresh run, with the time limit counted from its real start."""
-        left_s = command.timeout_s - (self._clock.monotonic() - self._began)
+        left_s = command.timeout_s - self._elapsed_s()
         try:
             await asyncio.wait_for(asyncio.to_thread(self._thread.join), max(left_s, 0.1))
         except TimeoutError:
             self.end()
-            return Completed(None, b"", b"", self.started_at, command.timeout_s)
+            return Completed(None, b"", b"", self.started_at, self._elapsed_s())
         except asyncio.CancelledError:
             self.end()
             raise
-        out, err, most = self._out, self._err, command.max_bytes
+        out, err, most = bytes(self._out.kept), bytes(self._err.kept), command.max_bytes
+        cut = self._out.truncated or self._err.truncated
         return Completed(
             rc=self._process.returncode,
             stdout=out[:most],
             stderr=err[:most],
             started_at=self.started_at,
-            took_s=self.took_s,
-            truncated=len(out) > most or len(err) > most,
+            took_s=self._took_s,
+            truncated=cut or len(out) > most or len(err) > most,
         )
 
     @property
@@ -68,27 +111,37 @@ class EarlyChild:
     def end(self) -> None:
         """Kill it with all it started; does nothing once it has ended."""
         if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._kill()
             self._thread.join(1.0)
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def start_early(
-    argv: tuple[str, ...], environ: Mapping[str, str], clock: Clock
+    argv: tuple[str, ...],
+    environ: Mapping[str, str],
+    clock: Clock,
+    max_bytes: int = _MAX_BYTES,
 ) -> EarlyChild | None:
-    """Start ``argv`` now; None where that fails: the ordinary runner will say why."""
+    """Start ``argv`` now, to keep ``max_bytes`` of what it prints.
+
+    None where that fails: the ordinary runner will say why.
+    """
     try:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             env=child_environment(environ),
             start_new_session=True,
         )
     except (OSError, ValueError):
         return None
-    return EarlyChild(argv, process, clock)
+    return EarlyChild(argv, process, clock, max_bytes)
 
 
 class EarlyRunner:

@@ -90,10 +90,13 @@ def check(argv: tuple[str, ...], done: Completed) -> bytes:
     An answer with nothing in it but an error beside it is no empty answer, and one that was cut
     off is not whole.
     """
-    if done.rc != 0 or (not done.stdout.strip() and b"error" in done.stderr.lower()):
+    runaway = done.truncated and done.rc is not None and done.rc < 0
+    if not runaway and (
+        done.rc != 0 or (not done.stdout.strip() and b"error" in done.stderr.lower())
+    ):
         raise refusal(argv, done)
     if done.truncated:
-        size = len(done.stdout) // (1024 * 1024)
+        size = max(len(done.stdout), len(done.stderr)) // (1024 * 1024)
         raise SourceFailed(
             Failure(Trouble.OTHER, f"{argv[0]} printed more than {size} MiB: not all was read.")
         )

@@ -1,6 +1,7 @@
 """A command that was started before anybody asked for its answer."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from slurmtop.cli.early import EarlyChild, EarlyRunner, first_command, start_early
+from slurmtop.collect.asking import check
 from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.poller import SourceFailed
 from slurmtop.model.ports import Command, Runner
 from tests.fakes import FakeRunner
 
@@ -23,9 +26,9 @@ def children() -> Iterator[list[EarlyChild]]:
         child.end()
 
 
-def start(children: list[EarlyChild], code: str) -> tuple[str, ...]:
+def start(children: list[EarlyChild], code: str, **limits: int) -> tuple[str, ...]:
     argv = (sys.executable, "-c", code)
-    child = start_early(argv, {}, CLOCK)
+    child = start_early(argv, {}, CLOCK, **limits)
     assert child is not None
     children.append(child)
     return argv
@@ -63,6 +66,17 @@ async def test_output_is_bounded(children: list[EarlyChild]) -> None:
     done = await EarlyRunner(FakeRunner(), children).run(Command(argv, max_bytes=10))
     assert done.stdout == b"x" * 10
     assert done.truncated
+
+
+async def test_a_runaway_is_ended_and_told_as_one(children: list[EarlyChild]) -> None:
+    code = "import os\nwhile True: os.write(1, b'x' * 1_000_000)"
+    argv = start(children, code, max_bytes=2_000_000)
+    done = await EarlyRunner(FakeRunner(), children).run(Command(argv, timeout_s=60))
+    assert done.truncated
+    assert len(done.stdout) == 2_000_000
+    assert done.rc == -signal.SIGKILL
+    with pytest.raises(SourceFailed, match="printed more than 1 MiB"):
+        check(argv, done)
 
 
 async def test_one_that_hangs_is_ended_at_its_limit(children: list[EarlyChild]) -> None:
