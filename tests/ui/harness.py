@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from textual import events
 from textual.pilot import Pilot
 
 from slurmtop.config import Config
@@ -140,3 +141,16 @@ class Bench:
         """Time goes by, second by second, and what ticks has been painted."""
         await self.clock.advance(seconds)
         await pilot.pause()
+
+
+def burst(app: SlurmtopApp, keys: str) -> None:
+    """Keys that arrive faster than the app takes them in, e.g. over a slow link."""
+    names = {
+        "/": "slash",
+        ":": "colon",
+        ">": "greater_than_sign",
+        "=": "equals_sign",
+        "\r": "enter",
+    }
+    for char in keys:
+        app.post_message(events.Key(names.get(char, char), char if char.isprintable() else None))

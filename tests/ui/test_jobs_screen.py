@@ -18,7 +18,7 @@ from slurmtop.ui.widgets.rows import Rows
 from tests.build import make_job, make_state
 from tests.fakes import START
 from tests.ui.golden import FOLDER, Golden, screen_text
-from tests.ui.harness import Bench
+from tests.ui.harness import Bench, burst
 
 DOWN = "The Slurm controller on ctl1 does not answer."
 
@@ -367,19 +367,6 @@ async def test_filter_takes_letters_as_text() -> None:
         await pilot.press("escape")
         assert jobs_screen(app).view.query.text == ""
         assert app.focused is rows_of(app)
-
-
-def burst(app: SlurmtopApp, keys: str) -> None:
-    """Keys that arrive faster than the app takes them in, e.g. over a slow link."""
-    names = {
-        "/": "slash",
-        ":": "colon",
-        ">": "greater_than_sign",
-        "=": "equals_sign",
-        "\r": "enter",
-    }
-    for char in keys:
-        app.post_message(events.Key(names.get(char, char), char if char.isprintable() else None))
 
 
 async def test_a_burst_of_keys_is_taken_in_order() -> None:

@@ -17,6 +17,7 @@ from slurmtop.ui.screens.job import JobScreen
 from tests.build import make_job, make_state
 from tests.fakes import START, FakeRunner
 from tests.ui.golden import Golden, screen_text
+from tests.ui.harness import burst
 from tests.ui.job_bench import ERR, JOB, OUT, JobBench
 
 SIZE = (80, 24)
@@ -307,6 +308,23 @@ async def test_a_search_finds_marks_and_goes_round(golden: Golden) -> None:
         assert "following" not in text
         text = await bench.press(pilot, "slash", *"missing", "enter")
         assert "not in this log: missing" in text
+
+
+async def test_a_search_typed_in_one_burst_is_text_until_it_is_ended() -> None:
+    bench = LogBench(steps(100) + b"Killed\n" + steps(100))
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await bench.logs(pilot)
+        burst(app, "/Killed")
+        await bench.settled(pilot)
+        assert app.screen is screen
+        await bench.press(pilot, "escape")
+        burst(app, "/Killed\rk")
+        await bench.settled(pilot)
+        assert app.screen is screen
+        assert screen.logs.view.words == "Killed"
+        assert app.focused is screen.logs.view
+        assert screen.logs.view.hit is not None
 
 
 async def test_keys_are_text_while_the_search_is_typed() -> None:

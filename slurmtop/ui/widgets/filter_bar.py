@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widget import Widget
@@ -11,16 +11,14 @@ from textual.widgets import Input, Static
 
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.widgets.lines import LinesBox
+from slurmtop.ui.widgets.typed_line import TypedLine, focus_now
 
 #: Keys that end the typing, and whether the filter stays.
 _LEAVING = {"enter": True, "down": True, "tab": True, "escape": False}
 
 
-class FilterInput(Input):
-    """Printable keys are text here; enter, escape and the arrow down leave at once.
-
-    Not by bindings: those are looked up after the keys that were typed behind them.
-    """
+class FilterInput(TypedLine):
+    """The line of the filter, with its keys in the footer."""
 
     FOOTER: ClassVar[tuple[tuple[str, str], ...]] = (
         ("enter", "keep"),
@@ -29,21 +27,7 @@ class FilterInput(Input):
     )
 
     def __init__(self, leave: Callable[[bool], None]) -> None:
-        super().__init__(compact=True, select_on_focus=False)
-        self.cursor_blink = False
-        self._leave = leave
-
-    async def _on_key(self, event: events.Key) -> None:
-        if self.screen.focused is not self:
-            # Typed in one burst with the key that left this line: no text any more.
-            self.app.post_message(events.Key(event.key, event.character))
-        elif event.key in _LEAVING:
-            self._leave(_LEAVING[event.key])
-        else:
-            await super()._on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
+        super().__init__(leave, _LEAVING)
 
 
 class FilterBar(Horizontal):
@@ -75,7 +59,7 @@ class FilterBar(Horizontal):
     def open(self) -> None:
         """Show the line and put the focus into it, before the next key is looked at."""
         self.display = True
-        self.screen.set_focus(self._input)
+        self._input.enter()
 
     def clear(self) -> None:
         """Forget the filter and hide."""
@@ -99,4 +83,4 @@ class FilterBar(Horizontal):
             self.clear()
         # Now, and not when the news of the last letter has gone round: the next key waits.
         self._apply(self._input.value)
-        self.screen.set_focus(self._back_to)
+        focus_now(self._back_to)

@@ -7,7 +7,6 @@ from datetime import tzinfo
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Input
 
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus
 from slurmtop.model.job import Job
@@ -19,9 +18,12 @@ from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.widgets.lines import LinesBox, LinesView
 from slurmtop.ui.widgets.log_view import LogView
+from slurmtop.ui.widgets.typed_line import TypedLine, focus_now
 
 FOLLOW_S = 2.0
 REST_S = 15.0
+#: Keys that end the typing of a search, and whether it is searched for.
+_LEAVING = {"enter": True, "escape": False}
 
 
 class LogTab(Vertical):
@@ -53,12 +55,15 @@ class LogTab(Vertical):
         self.view = LogView(id="log-view")
         self._bar = LinesBox(self._bar_lines, id="log-bar")
         self._empty = LinesView(self._empty_lines, id="log-empty")
+        self._search_line = TypedLine(
+            self._leave_line, _LEAVING, placeholder="search, esc closes", id="log-search"
+        )
 
     def compose(self) -> ComposeResult:
         yield self._bar
         yield self.view
         yield self._empty
-        yield Input(placeholder="search, esc closes", id="log-search", select_on_focus=False)
+        yield self._search_line
 
     # What is known of the logs
 
@@ -103,7 +108,7 @@ class LogTab(Vertical):
         """The tab came in sight: look now, then every 2 s while a log
         of a job that has not ended is followed, else every 15 s."""
         self._shown = True
-        self.view.focus()
+        focus_now(self.view)
         self._start_polling()
 
     def hide(self) -> None:
@@ -281,10 +286,9 @@ class LogTab(Vertical):
 
     def open_search(self) -> None:
         """Open the line for the words to look for."""
-        box = self.query_one("#log-search", Input)
-        box.value = ""
-        box.display = True
-        box.focus()
+        self._search_line.value = ""
+        self._search_line.display = True
+        self._search_line.enter()
 
     def step_back(self) -> bool:
         """Stop a search or close its line; False where there is nothing of that to do."""
@@ -292,10 +296,8 @@ class LogTab(Vertical):
             self._stop_search()
             self._say("search stopped")
             return True
-        box = self.query_one("#log-search", Input)
-        if box.display:
-            box.display = False
-            self.view.focus()
+        if self._search_line.display:
+            self._leave_line(False)
             return True
         return False
 
@@ -303,14 +305,16 @@ class LogTab(Vertical):
         self.workers.cancel_group(self, "log-search")
         self._busy = ""
 
-    @on(Input.Submitted, "#log-search")
-    def _search_submitted(self, event: Input.Submitted) -> None:
-        self.view.words = event.value
-        self.query_one("#log-search", Input).display = False
-        self.view.focus()
+    def _leave_line(self, search: bool) -> None:
+        """Close the line; ``search`` for what stands in it."""
+        focus_now(self.view if self.view.display else self._empty)
+        self._search_line.display = False
+        if not search:
+            return
+        self.view.words = self._search_line.value
         self.view.hit = None
         self.view.refresh()
-        if event.value:
+        if self.view.words:
             self.next_match()
 
     def next_match(self, *, backwards: bool = False) -> None:
