@@ -25,13 +25,21 @@ _DONE = (Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED)
 
 
 def plan_cancel(
-    jobs: Sequence[Job], *, me: str, now: datetime, cluster: str, read_only: bool = False
+    jobs: Sequence[Job],
+    *,
+    me: str,
+    now: datetime,
+    cluster: str,
+    read_only: bool = False,
+    known: Iterable[Job] = (),
 ) -> Action | Refusal:
     """What cancelling ``jobs`` means, or why there is nothing to cancel.
 
     ``me`` is the name of the person who asks. ``cluster`` is the name for ``-M``, or "".
     Jobs that have ended are left out and said so. A part of a het job stands for all of it:
-    Slurm refuses the cancel of one waiting part. Nothing is read or run.
+    Slurm refuses the cancel of one waiting part. ``known`` is whatever the queue shows: the
+    other parts of a het job are looked for there, so that reach and cost count all that ends.
+    Nothing is read or run.
     """
     if read_only:
         return Refusal("slurmtop runs read-only: start it without --read-only to cancel jobs")
@@ -51,9 +59,10 @@ def plan_cancel(
     usable, warnings = _usable(distinct)
     if not usable:
         return Refusal(_why_nothing(distinct, warnings))
+    parts = _all_parts(usable, known)
     targets: list[Target] = []
     for job in usable:
-        target = _target(job, usable, now)
+        target = _target(job, parts, now)
         if isinstance(target, Refusal):
             return target
         if all(target.key != other.key for other in targets):
@@ -86,6 +95,17 @@ def _usable(jobs: Sequence[Job]) -> tuple[list[Job], list[str]]:
         else:
             left.append(job)
     return left, [f"left out, {why}: {_ids(those)}" for why, those in out.items()]
+
+
+def _all_parts(jobs: Sequence[Job], known: Iterable[Job]) -> list[Job]:
+    """``jobs``, and what ``known`` has of the het jobs among them and is not over."""
+    leaders = {(job.key.cluster, job.id.base) for job in jobs if job.id.het_offset is not None}
+    have = {job.key: job for job in jobs}
+    for other in known if leaders else ():
+        mine = other.id.het_offset is not None and ((other.key.cluster, other.id.base) in leaders)
+        if mine and other.state.phase not in _DONE:
+            have.setdefault(other.key, other)
+    return list(have.values())
 
 
 def _why_nothing(jobs: Sequence[Job], left_out: Sequence[str]) -> str:
@@ -227,9 +247,7 @@ def _warnings(targets: Sequence[Target], jobs: Sequence[Job], me: str) -> list[s
         out.append(f"not your jobs: they belong to {names}{more}")
     for target in targets:
         if target.parts:
-            out.append(
-                f"job {target.base} is a het job: all of its parts end, also those not shown"
-            )
+            out.append(_het_warning(target))
     ending = [job for job in jobs if job.state.phase is Phase.ENDING]
     if ending:
         out.append(f"already ending, so a cancel may change nothing: {_ids(ending)}")
@@ -239,6 +257,15 @@ def _warnings(targets: Sequence[Target], jobs: Sequence[Job], me: str) -> list[s
     elif any(target.started_at is not None for target in targets):
         out.append("what running jobs did not save in a checkpoint is lost")
     return out
+
+
+def _het_warning(target: Target) -> str:
+    offsets = [int(key.id.rpartition("+")[2]) for key in target.parts]
+    start = f"job {target.base} is a het job: all of its parts end"
+    if offsets == list(range(max(2, len(offsets)))):
+        return f"{start}; the {len(offsets)} that are known are counted here"
+    shown = ", ".join(visible(key.id) for key in target.parts)
+    return f"{start}; only {shown} is known, so nodes and GPUs of the others are not counted"
 
 
 def _confirmation(targets: Sequence[Target], me: str) -> tuple[ConfirmLevel, str]:

@@ -25,20 +25,26 @@ _WAIT_S = 1.0
 
 
 def cancel_jobs(
-    app: "SlurmtopApp", jobs: Sequence[Job], on_outcome: OnOutcome | None = None
+    app: "SlurmtopApp",
+    jobs: Sequence[Job],
+    on_outcome: OnOutcome | None = None,
+    *,
+    siblings: Sequence[Job] = (),
 ) -> None:
     """Ask about cancelling ``jobs`` and do it after a yes.
 
     Returns at once. Why nothing can be cancelled is shown as a sentence. ``on_outcome`` is
     called with what was read back, so that the caller can clear the marks of what is over.
+    ``siblings`` are parts of the same jobs that the queue may not show.
     """
     services = app.services
     plan = plan_cancel(
         jobs,
         me=services.user,
-        now=services.clock.now(),
+        now=app.known_at(),
         cluster=services.cluster,
         read_only=services.read_only,
+        known=(*app.book.jobs, *siblings),
     )
     if isinstance(plan, Refusal):
         app.push_screen(OutcomeScreen(Progress(title="Cancel", refusal=plan.sentence)))

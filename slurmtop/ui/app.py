@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from textual import events
@@ -22,6 +23,7 @@ from slurmtop.ui.bindings import bindings_for, keymap_of, keymap_troubles
 from slurmtop.ui.commands import SlurmtopCommands
 from slurmtop.ui.feed import QueueFeed
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
+from slurmtop.ui.present.health import HealthWords, describe_health
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
@@ -122,6 +124,24 @@ class SlurmtopApp(App[None]):
                 markup=False,
                 timeout=30,
             )
+
+    def queue_words(self) -> HealthWords:
+        """How fresh the queue is, in words."""
+        services, feed = self.services, self.feed
+        return describe_health(
+            feed.health,
+            services.data_now(),
+            services.zone,
+            what="everybody's jobs" if feed.all_users else "your jobs",
+            widening=feed.widening,
+        )
+
+    def known_at(self) -> datetime:
+        """Up to when it is known what jobs do: now, or the last answer where that is old."""
+        sampled_at = self.book.sampled_at
+        if sampled_at is not None and self.queue_words().old_rows:
+            return sampled_at
+        return self.services.clock.now()
 
     # Jobs
 

@@ -291,3 +291,25 @@ def test_ranges_keep_their_tasks(ranges: list[tuple[int, int]]) -> None:
 def test_task_ranges_never_raises(text: str, count: int, exact: bool) -> None:
     found = task_ranges(TaskSet(text, count, exact))
     assert found is None or all(low <= high for low, high in found)
+
+
+def test_the_other_parts_of_a_het_job_count_also_where_one_was_chosen() -> None:
+    first = job("4815+0", nodes="gpu01", tres=Tres(gpus=4))
+    second = job("4815+1", nodes="gpu[02-03]", node_count=2, tres=Tres(gpus=8))
+    other = job("4816+1", nodes="gpu09")
+    made = plan_cancel(
+        [second], me="anna", now=NOW, cluster="", known=[first, second, other, job("4711")]
+    )
+    assert isinstance(made, Action)
+    assert one_argv(made) == ("scancel", "4815")
+    (target,) = made.targets
+    assert [part.id for part in target.parts] == ["4815+0", "4815+1"]
+    assert (target.nodes, target.node_count, target.gpus) == ("gpu[01-03]", 3, 12)
+    assert target.gpu_hours_spent == pytest.approx(36.0)
+    assert any("the 2 that are known are counted" in text for text in made.warnings)
+
+
+@pytest.mark.parametrize("id", ["4815+0", "4815+1"])
+def test_parts_that_are_not_known_are_said(id: str) -> None:
+    made = plan(job(id))
+    assert any(f"only {id} is known" in text for text in made.warnings)

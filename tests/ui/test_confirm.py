@@ -202,13 +202,62 @@ async def test_a_start_while_it_is_open_is_said(bench: Bench) -> None:
         assert "4711 has started meanwhile on gpu[07-08]" in dialog.text()
 
 
-async def test_an_outage_while_it_is_open_changes_nothing(bench: Bench) -> None:
+async def test_in_an_outage_times_stand_still_and_the_age_is_said(bench: Bench) -> None:
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         dialog = await opened(pilot, bench, app, (ONE,))
-        before = dialog.text()
-        await bench.fail(pilot, "the controller does not answer")
-        assert dialog.text() == before
+        assert "running for 3:02:07" in dialog.text()
+        assert "as of" not in dialog.text()
+        await bench.clock.advance(180)
+        await bench.fail(pilot, "The controller does not answer.")
+        await pilot.pause()
+        assert "as of 3 min ago: The controller does not answer" in dialog.text()
+        assert "running for 3:02:07" in dialog.text()
+        await pilot.press("y")
+        assert dialog.answers == [True]
+
+
+@pytest.mark.parametrize("size", [(30, 10), (40, 12), (60, 10), (80, 24)])
+@pytest.mark.parametrize("jobs", [(ONE,), MANY, (OTHERS,)])
+async def test_question_input_and_buttons_are_always_in_sight(
+    bench: Bench, size: tuple[int, int], jobs: tuple[Job, ...]
+) -> None:
+    app = bench.app()
+    async with app.run_test(size=size) as pilot:
+        dialog = await opened(pilot, bench, app, jobs)
+        await bench.fail(pilot, "The controller does not answer, and that is a long sentence.")
+        await bench.answer(pilot, jobs)
+        await pilot.pause()
+        inside = dialog.screen.query_one("#dialog").content_region
+        for part in ("#no", "#yes", "#ask", "#body", *(("#typed",) if len(jobs) > 1 else ())):
+            region = dialog.screen.query_one(part).region
+            assert region.height >= 1, part
+            assert inside.contains_region(region), (part, region, inside)
+        assert inside.right <= size[0]
+        assert "esc" in dialog.text()
+        assert "no" in dialog.text()
+
+
+def test_tasks_of_an_array_on_one_node_reach_one_node() -> None:
+    tasks = [make_job(f"4711_{n}", gpus=1, nodes="gpu07") for n in range(8)]
+    lines = body_lines(plan(*tasks, make_job("4711_[8-20]", "PENDING")), START, 76, "anna")
+    text = "\n".join(plain(line) for line in lines)
+    assert "Reaches 1 node of 8 running rows · 8 GPUs" in text
+
+
+async def test_one_part_of_a_het_job_counts_them_all(bench: Bench) -> None:
+    parts = [
+        make_job("4815+0", gpus=4, nodes="gpu01"),
+        make_job("4815+1", gpus=8, nodes="gpu[02-03]"),
+    ]
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, parts)
+        await pilot.press("enter", "j", "K")
+        await pilot.pause()
+        text = part_text(pilot.app, "#dialog")
+        assert "scancel 4815" in text
+        assert "Reaches 3 nodes · 12 GPUs" in text
 
 
 async def test_every_command_can_be_read_by_scrolling(bench: Bench) -> None:

@@ -9,9 +9,11 @@ from enum import StrEnum
 from slurmtop.control.actions import Action, ConfirmLevel, Target
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
+from slurmtop.model.snapshot import SourceHealth
 from slurmtop.model.text import fit, visible
-from slurmtop.model.units import clock_text, plural
+from slurmtop.model.units import ago_text, clock_text, plural
 from slurmtop.parse.slurm.hostlist import together
+from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.job import DASH, state_words
 from slurmtop.ui.present.spans import Line, cut_line, join, wrap
 
@@ -201,6 +203,16 @@ def _rest(action: Action, now: datetime, width: int, cut: bool, shown: int) -> l
         out.extend([(), (("All of them:", "label"),)])
         out.extend(_target_line(target, now, width, short=True) for target in action.targets)
     return out
+
+
+def age_lines(words: HealthWords, health: SourceHealth, now: datetime, width: int) -> list[Line]:
+    """How old what is shown is, where it is old; nothing where it is fresh."""
+    if not words.old_rows or health.good_at is None:
+        return []
+    failure = health.failure
+    why = visible(failure.sentence).rstrip(". ") if failure is not None else "no newer answer"
+    age = ago_text(max(0.0, (now - health.good_at).total_seconds()))
+    return _wrapped(f"! as of {age} ago: {why}", width, "bad")
 
 
 def change_lines(changes: tuple[Change, ...], targets: int, width: int) -> tuple[Line, ...]:

@@ -12,13 +12,18 @@ from textual.widgets import Button, Input
 
 from slurmtop.control.actions import Action, ConfirmLevel
 from slurmtop.model.text import visible
-from slurmtop.ui.messages import QueueChanged, SecondPassed
+from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
 from slurmtop.ui.present import confirm as present
-from slurmtop.ui.present.spans import Line
+from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox, LinesView
+from slurmtop.ui.widgets.typed_line import focus_now
 
 if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
+
+#: Below this many columns the dialog takes the whole width.
+NARROW = 50
+BODY_LINES = 15
 
 
 class TypedConfirmation(Input):
@@ -41,7 +46,7 @@ class ConfirmScreen(ModalScreen[bool]):
     DEFAULT_CSS = """
     ConfirmScreen { align: center middle; }
     ConfirmScreen > #dialog {
-        width: 90%; min-width: 40; max-width: 110; height: auto; max-height: 100%;
+        width: 90%; min-width: 30; max-width: 110; height: auto; max-height: 100%;
         border: round $error; border-title-color: $text-error; border-title-style: bold;
         padding: 0 1; background: $surface;
     }
@@ -51,6 +56,8 @@ class ConfirmScreen(ModalScreen[bool]):
     ConfirmScreen #typed { height: 1; border: none; padding: 0; width: 24; }
     ConfirmScreen #buttons { height: 1; align-horizontal: right; }
     ConfirmScreen #buttons > Button { margin-left: 2; min-width: 10; }
+    ConfirmScreen.narrow > #dialog { width: 100%; }
+    ConfirmScreen.narrow #buttons > Button { margin-left: 1; min-width: 4; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "no", "no", show=False),
@@ -105,13 +112,33 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def on_second_passed(self, event: SecondPassed) -> None:
         self._body.rebuild()
+        self._fit()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def on_health_changed(self, event: HealthChanged) -> None:
+        self._body.rebuild()
+        self._fit()
+
+    def _fit(self) -> None:
+        """Share the height out: question, input and buttons first, then news, then the list."""
+        width, height = self.size
+        self.set_class(width < NARROW, "narrow")
+        inner = max(8, min(110, width if width < NARROW else width * 9 // 10) - 4)
+        ask = len(self._ask_lines(inner))
+        room = height - 3 - ask - (1 if self._typed_level else 0)
+        news = min(len(self._news_lines(inner)), max(0, room - 1))
+        self._ask.styles.height = ask
+        self._news.styles.height = news
+        self._body.styles.max_height = max(1, min(BODY_LINES, room - news))
+        self._news.refresh()
+        self._ask.refresh()
 
     def _look_again(self) -> None:
         book = self._tool.book
         self.changes = present.changes_since(self.action, book.get, book.gone)
-        self._news.styles.height = len(self._news_lines(80))
-        self._news.refresh()
-        self._ask.refresh()
+        self._fit()
         self._set_yes()
 
     @property
@@ -134,27 +161,31 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def _body_lines(self, width: int) -> tuple[Line, ...]:
         services = self._tool.services
-        return present.body_lines(self.action, services.clock.now(), width, services.user)
+        return present.body_lines(self.action, self._tool.known_at(), width, services.user)
 
     def _news_lines(self, width: int) -> tuple[Line, ...]:
-        return present.change_lines(self.changes, len(self.action.targets), width)
+        tool = self._tool
+        age = present.age_lines(tool.queue_words(), tool.health, tool.services.data_now(), width)
+        return (*age, *present.change_lines(self.changes, len(self.action.targets), width))
 
     def _ask_lines(self, width: int) -> tuple[Line, ...]:
         if self._nothing_left:
-            return ((("Nothing is left of what was shown: esc closes", "bad"),),)
-        if self._said:
-            return (((self._said, "bad"),),)
-        return (((present.ask_text(self.action), "strong"),),)
+            text, role = "Nothing is left of what was shown: esc closes", "bad"
+        elif self._said:
+            text, role = self._said, "bad"
+        else:
+            text, role = present.ask_text(self.action), "strong"
+        return tuple(((line, role),) for line in wrap(text, width))
 
     def say(self, sentence: str) -> None:
         """Show why an answer was not taken."""
         self._said = sentence
-        self._ask.refresh()
+        self._fit()
 
     @on(Input.Changed, "#typed")
     def _typing(self) -> None:
         self._said = ""
-        self._ask.refresh()
+        self._fit()
         self._set_yes()
 
     @on(Input.Submitted, "#typed")
@@ -186,7 +217,7 @@ class ConfirmScreen(ModalScreen[bool]):
     def action_other_button(self) -> None:
         """Move between No and Yes."""
         no, yes = self.query_one("#no", Button), self.query_one("#yes", Button)
-        (no if yes.has_focus or yes.disabled else yes).focus()
+        focus_now(no if yes.has_focus or yes.disabled else yes)
 
     def action_scroll_body(self, how: str) -> None:
         """Scroll what does not fit."""

@@ -287,7 +287,8 @@ class JobScreen(BaseScreen):
     def action_cancel(self) -> None:
         job = self.job
         if job is not None:
-            cancel_jobs(self.tool, (job,))
+            siblings = self.facts.siblings if self.facts is not None else ()
+            cancel_jobs(self.tool, (job,), siblings=siblings)
 
     def undo_one(self) -> bool:
         """Escape stops a search or closes its line before it leaves the screen."""

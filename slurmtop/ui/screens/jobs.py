@@ -19,7 +19,7 @@ from slurmtop.ui.bindings import bindings_for
 from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
 from slurmtop.ui.present import header as head
 from slurmtop.ui.present import jobs as present
-from slurmtop.ui.present.health import HealthWords, describe_health
+from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
@@ -96,15 +96,7 @@ class JobsScreen(BaseScreen):
         self._rows.second_passed()
 
     def _health(self) -> HealthWords:
-        tool = self.tool
-        what = "everybody's jobs" if tool.feed.all_users else "your jobs"
-        return describe_health(
-            tool.health,
-            self.services.data_now(),
-            self.services.zone,
-            what=what,
-            widening=tool.feed.widening,
-        )
+        return self.tool.queue_words()
 
     # What is shown
 
