@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from slurmtop import __version__
 from slurmtop.cli.errors import UsageError
+from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
 from slurmtop.cli.plain_report import queue_lines
 from slurmtop.cli.terminal import has_terminal
@@ -57,7 +58,7 @@ def run(options: Options) -> int:
     config = replace(load_settings(options, os.environ), queue_interval_s=DEMO_INTERVAL_S)
     wiring = open_demo(scenario, options.speed)
     if not has_terminal():
-        for line in asyncio.run(report_lines(wiring, scenario)):
+        for line in run_to_end(report_lines(wiring, scenario)):
             print(line)
         return 0
     from slurmtop.cli import tui

@@ -7,10 +7,20 @@ USAGE_STATUS = 64
 #: As a shell counts them: 128 and the number of SIGINT, of SIGPIPE.
 INTERRUPTED_STATUS = 130
 PIPE_STATUS = 141
+#: And the number of any other signal that ended it.
+SIGNAL_STATUS = 128
 
 
 class UsageError(Exception):
     """The command line cannot be understood; ``str()`` is one line for a person."""
+
+
+class EndedBySignal(Exception):
+    """A signal ended it; ``number`` says which. All children are ended."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by signal {number}")
+        self.number = number
 
 
 class CannotWork(Exception):

@@ -1,12 +1,12 @@
 """``slurmtop jobs``: the queue for scripts, as a table or as JSON."""
 
-import asyncio
 import json
 import os
 import sys
 
 from slurmtop import __version__
 from slurmtop.cli.errors import UsageError
+from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.job_rows import (
     JOBS_SCHEMA,
     filtered,
@@ -31,7 +31,7 @@ def run(options: Options) -> int:
         raise UsageError(f"--filter: {query.error}")
     config = load_settings(options, os.environ)
     wiring = open_wiring(options, os.environ)
-    asyncio.run(_run(wiring, query, all_users=config.all_users, as_json=options.json))
+    run_to_end(_run(wiring, query, all_users=config.all_users, as_json=options.json))
     return 0
 
 

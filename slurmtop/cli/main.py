@@ -12,8 +12,10 @@ from slurmtop.cli.errors import (
     CANNOT_STATUS,
     INTERRUPTED_STATUS,
     PIPE_STATUS,
+    SIGNAL_STATUS,
     USAGE_STATUS,
     CannotWork,
+    EndedBySignal,
     UsageError,
 )
 from slurmtop.cli.options import Options, parse_arguments
@@ -25,8 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run slurmtop and return its exit status. Never prints a traceback.
 
     0 fine; 1 could not do its work, or the job is unknown everywhere; 2 ``why`` found a
-    problem; 64 usage; 130 interrupted. ``SLURMTOP_TRACEBACK=1`` lets a fault of slurmtop
-    itself show where it is.
+    problem; 64 usage; 130 interrupted; 143 and 129 ended by SIGTERM and SIGHUP.
+    ``SLURMTOP_TRACEBACK=1`` lets a fault of slurmtop itself show where it is.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     _harden_output()
@@ -39,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), CANNOT_STATUS)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else 0
+    except EndedBySignal as error:
+        return SIGNAL_STATUS + error.number
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     except BrokenPipeError:

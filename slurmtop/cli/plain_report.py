@@ -1,9 +1,9 @@
 """The queue as plain lines, for where there is no terminal: a pipe, a log, a cron mail."""
 
-import asyncio
 import os
 import sys
 
+from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.job_rows import in_order, summary_line, table_lines
 from slurmtop.cli.options import Options
 from slurmtop.cli.queue_once import bad_records_text, fetch_queue, whose_text
@@ -18,7 +18,7 @@ def run(options: Options) -> int:
     wiring = open_wiring(options, os.environ)
     for note in config.notes:
         print(f"slurmtop: {note}", file=sys.stderr)
-    for line in asyncio.run(_report(wiring, all_users=config.all_users)):
+    for line in run_to_end(_report(wiring, all_users=config.all_users)):
         print(line)
     return 0
 

@@ -1,12 +1,12 @@
 """``slurmtop why JOB``: what, who, proof, do this now; or all of it as JSON or for a chat."""
 
-import asyncio
 import dataclasses
 import json
 import os
 
 from slurmtop import __version__
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, UsageError
+from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
 from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.cluster_info import read_cluster_info
@@ -33,7 +33,7 @@ def run(options: Options) -> int:
     if cluster and options.cluster is None:
         options = dataclasses.replace(options, cluster=cluster)
     wiring = open_wiring(options, os.environ)
-    return asyncio.run(_run(wiring, job_id, options))
+    return run_to_end(_run(wiring, job_id, options))
 
 
 async def _run(wiring: Wiring, job_id: str, options: Options) -> int:

@@ -6,7 +6,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,45 @@ def test_an_outage_is_no_empty_queue(
     assert done.stdout == ""
     assert done.stderr.startswith("slurmtop: the queue cannot be read: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("arguments", [("jobs",), ("why", "4711"), ()])
+def test_a_signal_leaves_no_child_behind(
+    slurm: StandIns, home: Path, tmp_path: Path, arguments: tuple[str, ...], number: int
+) -> None:
+    pid_file = tmp_path / "pid"
+    (slurm.folder / "squeue").unlink()
+    program = slurm.folder / "squeue"
+    program.write_text(
+        f"#!/bin/sh\necho $$ > {pid_file}.new; mv {pid_file}.new {pid_file}\nexec sleep 1000\n"
+    )
+    program.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slurmtop", *arguments],
+        env=slurm.environ(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        wait_until(pid_file.exists)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=10)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (128 + number, b"", b"")
+    group = int(pid_file.read_text())
+    with pytest.raises(ProcessLookupError):
+        os.killpg(group, 0)
+
+
+def wait_until(done: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        select.select([], [], [], 0.02)
 
 
 def test_an_empty_queue_says_so(slurm: StandIns, home: Path) -> None:
