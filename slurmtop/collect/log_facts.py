@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from slurmtop.collect.log_files import checked_stat, log_status
-from slurmtop.model.facts import LogFacts, LogLine, LogStatus
+from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import AccountingRecord, Job, JobDetail
 from slurmtop.model.ports import FileStat, Runner, RunnerError
@@ -56,6 +56,8 @@ async def _both_ends(runner: Runner, label: str, path: str, stat: FileStat, why:
     error = find_first_error(first) or find_first_error(last)
     await asyncio.sleep(0)
     newest = first if whole else last
+    # A counter at the start of a long log is no progress of now.
+    progress = find_progress(newest)
     return LogFacts(
         label=label,
         path=path,
@@ -66,14 +68,20 @@ async def _both_ends(runner: Runner, label: str, path: str, stat: FileStat, why:
         last_line=_last_line(newest),
         first_error=error,
         slurm_line=find_slurm_line(newest) or find_slurm_line(first),
-        # A counter at the start of a long log is no progress of now.
-        progress=find_progress(newest),
+        progress=progress,
+        late_error=_error_after(progress, newest),
         complete=whole,
     )
 
 
 def _last_line(lines: Sequence[LogLine]) -> LogLine | None:
     return next((line for line in reversed(lines) if line.text.strip()), None)
+
+
+def _error_after(progress: Progress | None, lines: Sequence[LogLine]) -> LogLine | None:
+    if progress is None:
+        return None
+    return find_first_error(line for line in lines if line.offset > progress.line.offset)
 
 
 class Span:

@@ -60,6 +60,8 @@ class LogFacts:
     slurm_line: LogLine | None = None
     """The last line that Slurm itself wrote (``slurmstepd: error: *** JOB …``)."""
     progress: Progress | None = None
+    late_error: LogLine | None = None
+    """The first error that stands after ``progress``; None where there is no progress."""
     complete: bool = True
 
 

@@ -5,14 +5,17 @@ checkpoint or buffered output, so a quiet job is unknown, and what would tell is
 """
 
 import shlex
+from dataclasses import dataclass
+from datetime import datetime
 
-from slurmtop.model.facts import LogFacts, LogStatus, Progress
+from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.job import LimitKind
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, count_text, plural
 from slurmtop.model.verdict import Confidence, Evidence, Missing, NextStep, State, Verdict
 from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.subject import (
+    CLOCKS_APART,
     Subject,
     first_error,
     log_evidence,
@@ -25,6 +28,17 @@ from slurmtop.triage.subject import (
 QUIET_AFTER_S = 600.0
 #: A job may stay COMPLETING for this long before that is worth a word.
 LONG_COMPLETING_S = 300.0
+#: Of two files: one that was written to this much later than the other holds the newer lines.
+_LATER = CLOCKS_APART
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """The error line that counts. ``late``: it stands after the newest step."""
+
+    log: LogFacts
+    line: LogLine
+    late: bool
 
 
 def explain_running(subject: Subject) -> Verdict:
@@ -34,9 +48,10 @@ def explain_running(subject: Subject) -> Verdict:
     freshest = logs[0] if logs else None
     quiet_s = _quiet_s(subject, freshest)
     moving = quiet_s is not None and quiet_s < QUIET_AFTER_S
-    error = first_error(logs)
     progress = _progress(logs)
-    healthy = moving and (error is None or progress is not None)
+    error = _error(logs, progress)
+    # Steps are the sign of life; an error that is newer than all of them takes it back.
+    healthy = moving and (error is None or (progress is not None and not error.late))
     return Verdict(
         job=subject.title,
         cluster=facts.cluster,
@@ -44,12 +59,12 @@ def explain_running(subject: Subject) -> Verdict:
         family=family_of("healthy") if healthy else None,
         cls="healthy" if healthy else None,
         confidence=Confidence.MEDIUM if healthy and progress is not None else Confidence.LOW,
-        summary=_summary(subject, logs, quiet_s, moving, error is not None),
-        since=freshest.mtime if freshest is not None else None,
-        evidence=_evidence(subject, logs, progress, healthy),
-        against=_against(subject, logs, healthy),
+        summary=_summary(subject, progress, quiet_s, moving, error),
+        since=_since(freshest, progress, error),
+        evidence=_evidence(subject, logs, progress, error, healthy),
+        against=_against(subject, error, healthy),
         missing=(*facts.missing, *(() if healthy else _would_tell(subject))),
-        next=_next(subject, logs, healthy),
+        next=_next(subject, logs, None if healthy else error),
         made_at=facts.now,
     )
 
@@ -64,14 +79,45 @@ def _progress(logs: tuple[LogFacts, ...]) -> tuple[LogFacts, Progress] | None:
     return next(((log, log.progress) for log in logs if log.progress is not None), None)
 
 
+def _error(logs: tuple[LogFacts, ...], progress: tuple[LogFacts, Progress] | None) -> _Error | None:
+    """One that is newer than the newest step before any other."""
+    if progress is not None:
+        steps, found = progress
+        for line in (steps.late_error, steps.first_error):
+            if line is not None and line.offset > found.line.offset:
+                return _Error(steps, line, late=True)
+        for log in logs:
+            if log.first_error is not None and _written_later(log, steps):
+                return _Error(log, log.first_error, late=True)
+    first = first_error(logs)
+    return None if first is None else _Error(*first, late=False)
+
+
+def _written_later(log: LogFacts, than: LogFacts) -> bool:
+    if log.mtime is None or than.mtime is None:
+        return False
+    return log.mtime - than.mtime > _LATER
+
+
+def _since(
+    freshest: LogFacts | None,
+    progress: tuple[LogFacts, Progress] | None,
+    error: _Error | None,
+) -> datetime | None:
+    """The time of the last progress: only a line that nothing was written after has one."""
+    if progress is not None:
+        log, found = progress
+        return log.mtime if log.last_line == found.line else None
+    return freshest.mtime if freshest is not None and error is None else None
+
+
 def _summary(
     subject: Subject,
-    logs: tuple[LogFacts, ...],
+    found: tuple[LogFacts, Progress] | None,
     quiet_s: float | None,
     moving: bool,
-    has_error: bool,
+    error: _Error | None,
 ) -> str:
-    found = _progress(logs)
     step = _step_text(found[1]) if found is not None else ""
     parts: list[str] = []
     if quiet_s is None:
@@ -84,9 +130,10 @@ def _summary(
         parts.append(f"log quiet for {ago_text(quiet_s)}: that alone is not a hang")
         if step:
             parts.append(f"last {step}")
-    if has_error:
+    if error is not None:
         older = ", perhaps of an earlier attempt" if subject.restarts else ""
-        parts.insert(0 if not step else 1, f"an error line in its log{older}")
+        where = "newer than its last step" if error.late else "in its log"
+        parts.insert(0 if error.late or not step else 1, f"an error line {where}{older}")
     if not subject.facts.controller_answered:
         parts.append("the controller is silent, it last said RUNNING")
     ran, left = subject.ran_s(), _left_text(subject)
@@ -134,12 +181,15 @@ def _evidence(
     subject: Subject,
     logs: tuple[LogFacts, ...],
     progress: tuple[LogFacts, Progress] | None,
+    error: _Error | None,
     healthy: bool,
 ) -> tuple[Evidence, ...]:
     out: list[Evidence] = []
-    error = first_error(logs)
     if error is not None and not healthy:
-        out.append(log_evidence(*error, _attempt_note(subject, "an error line in its log")))
+        says = "an error line in its log"
+        if error.late:
+            says = "an error line that is newer than the newest step"
+        out.append(log_evidence(error.log, error.line, _attempt_note(subject, says)))
     if progress is not None:
         log, found = progress
         out.append(log_evidence(log, found.line, "the newest step in the log"))
@@ -153,11 +203,11 @@ def _evidence(
     return tuple(out)
 
 
-def _against(subject: Subject, logs: tuple[LogFacts, ...], healthy: bool) -> tuple[Evidence, ...]:
-    error = first_error(logs)
+def _against(subject: Subject, error: _Error | None, healthy: bool) -> tuple[Evidence, ...]:
     if not healthy or error is None:
         return ()
-    return (log_evidence(*error, _attempt_note(subject, "there is an error line in its log")),)
+    says = _attempt_note(subject, "there is an error line in its log")
+    return (log_evidence(error.log, error.line, says),)
 
 
 def _attempt_note(subject: Subject, says: str) -> str:
@@ -182,11 +232,13 @@ def _would_tell(subject: Subject) -> tuple[Missing, ...]:
     )
 
 
-def _next(subject: Subject, logs: tuple[LogFacts, ...], healthy: bool) -> tuple[NextStep, ...]:
-    error = first_error(logs)
+def _next(
+    subject: Subject, logs: tuple[LogFacts, ...], error: _Error | None
+) -> tuple[NextStep, ...]:
+    """``error`` is the one that the verdict rests on; None where there is no such."""
     steps: list[NextStep] = []
-    if error is not None and not healthy:
-        step = read_log_step(*error)
+    if error is not None:
+        step = read_log_step(error.log, error.line)
     else:
         step = read_log_step(logs[0], None) if logs else None
     if step is not None:

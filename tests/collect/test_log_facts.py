@@ -66,6 +66,23 @@ async def test_an_error_in_the_tail_is_found_without_a_number() -> None:
     assert (log.first_error.number, log.first_error.offset) == (None, 500_000)
 
 
+@pytest.mark.parametrize("before", [b"", b"fine\n" * 100_000])
+async def test_an_error_after_the_newest_step_is_told_apart(before: bytes) -> None:
+    late = b"[rank3]:[E ProcessGroupNCCL.cpp:632] Watchdog caught collective operation timeout\n"
+    runner = runner_with(ERROR + before + b"step 76/900\n" + ERROR + b"step 77/900\n" + late)
+    log = await read_log_facts(runner, "stdout", PATH)
+    assert log.first_error is not None
+    assert log.first_error.offset == 0
+    assert log.late_error is not None
+    assert log.late_error.text == late.decode().rstrip()
+
+
+async def test_an_error_before_the_newest_step_is_no_late_one() -> None:
+    log = await read_log_facts(runner_with(ERROR + b"step 77/900\n"), "stdout", PATH)
+    assert log.first_error is not None
+    assert log.late_error is None
+
+
 async def test_an_error_in_the_hole_blames_nothing() -> None:
     runner = runner_with(b"fine\n" * 100_000 + ERROR + b"fine\n" * 100_000)
     log = await read_log_facts(runner, "stdout", PATH)

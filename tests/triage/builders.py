@@ -131,6 +131,11 @@ def log(label: str = "stdout", quiet_s: float | None = 12.0, **changes: object) 
 
 
 STEP = Progress(48_213, 100_000, line("step 48213/100000 loss 2.113", 980))
+WATCHDOG = LogLine(
+    "[rank3]:[E ProcessGroupNCCL.cpp:632] Watchdog caught collective operation timeout",
+    None,
+    9_000,
+)
 TRACE = line("ValueError: expected 8 columns, got 7", 412)
 
 
@@ -245,6 +250,10 @@ def scenarios() -> dict[str, JobFacts]:
             "RUNNING", logs=(log(progress=STEP), log("stderr", first_error=TRACE))
         ),
         "running-error-no-steps": live("RUNNING", logs=(log("stderr", first_error=TRACE),)),
+        "running-error-after-steps": live(
+            "RUNNING",
+            logs=(log(progress=STEP, first_error=TRACE, late_error=WATCHDOG, last_line=WATCHDOG),),
+        ),
         "running-no-log-yet": live(
             "RUNNING", logs=(log(status=LogStatus.ABSENT, mtime=None, last_line=None),)
         ),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.model.facts import JobFacts, LogStatus
+from slurmtop.model.facts import JobFacts, LogLine, LogStatus
 from slurmtop.model.job import ExitCode, ExitMeaning
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Confidence, EndedBy, State, verdict_dict
@@ -19,6 +19,7 @@ from tests.triage.builders import (
     NOW,
     STEP,
     TRACE,
+    WATCHDOG,
     facts,
     job,
     line,
@@ -67,6 +68,36 @@ def test_quiet_says_what_would_tell() -> None:
     assert verdict.state is State.UNKNOWN
     assert "not a hang" in verdict.summary
     assert verdict.missing[-1].command == "ssh gpu01 ps -u anna -o pid,stat,time,wchan:20,args"
+
+
+def test_an_error_newer_than_the_last_step_is_not_health() -> None:
+    verdict = explain_job(SCENARIOS["running-error-after-steps"])
+    assert verdict.state is State.UNKNOWN
+    assert verdict.summary.startswith("an error line newer than its last step")
+    assert verdict.evidence[0].text == WATCHDOG.text
+    assert verdict.since is None, "the time of the error is not that of the last step"
+
+
+def test_an_error_before_newer_steps_only_speaks_against() -> None:
+    last = STEP.line
+    old = LogLine("RuntimeError: retrying", 3, 100)
+    verdict = explain_job(
+        live("RUNNING", logs=(log(progress=STEP, first_error=old, last_line=last),))
+    )
+    assert verdict.state is State.HEALTHY
+    assert verdict.against[0].text == old.text
+    assert verdict.since == NOW - timedelta(seconds=12)
+
+
+@pytest.mark.parametrize(
+    ("err_quiet_s", "expected"), [(5.0, State.UNKNOWN), (199.0, State.HEALTHY)]
+)
+def test_an_error_in_the_other_file_counts_where_that_was_written_later(
+    err_quiet_s: float, expected: State
+) -> None:
+    logs = (log(quiet_s=200.0, progress=STEP), log("stderr", err_quiet_s, first_error=WATCHDOG))
+    verdict = explain_job(live("RUNNING", logs=logs))
+    assert verdict.state is expected
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name.startswith("controller")])
