@@ -10,17 +10,23 @@ import re
 import secrets
 import string
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from slurmtop.collect.poller import SourceFailed, local_failure
 from slurmtop.model.ids import JobId
 from slurmtop.model.ports import Command, Completed, Runner, RunnerError
-from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.snapshot import Failure, Parsed, Trouble
+from slurmtop.model.text import visible
 from slurmtop.parse.slurm.failures import explain_failure
+
+ParsedT = TypeVar("ParsedT", bound=Parsed[Any])
 
 SEPARATOR = b"\x1f"
 #: A busy controller lets squeue wait 41 s and more before it fails. Ending it earlier and asking
 #: again would make things worse.
 SLURM_TIMEOUT_S = 120.0
+_WORDS_CHARS = 80
+_RAW_CHARS = 2000
 _UNKNOWN_FIELD = re.compile(
     r"Invalid (?:job format specification|node format specification|field requested):"
     r"\s*\"?([A-Za-z][\w.-]*)"
@@ -101,6 +107,20 @@ def check(argv: tuple[str, ...], done: Completed) -> bytes:
             Failure(Trouble.OTHER, f"{argv[0]} printed more than {size} MiB: not all was read.")
         )
     return done.stdout
+
+
+def unreadable(program: str, text: str) -> SourceFailed:
+    """``program`` answered, but with nothing that could be a record: no empty answer."""
+    words = visible(" ".join(text.split()))[:_WORDS_CHARS]
+    sentence = f"{program} answered something slurmtop cannot read: '{words}'."
+    return SourceFailed(Failure(Trouble.OTHER, sentence, raw=text[:_RAW_CHARS]))
+
+
+def readable(program: str, parsed: ParsedT) -> ParsedT:
+    """``parsed`` as it is. Raises :class:`SourceFailed` where not one record could be read."""
+    if parsed.bad and not parsed.rows:
+        raise unreadable(program, "" if parsed.first_bad is None else parsed.first_bad.excerpt)
+    return parsed
 
 
 def unknown_fields(done: Completed, names: Sequence[str]) -> tuple[str, ...]:

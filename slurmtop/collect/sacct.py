@@ -8,6 +8,7 @@ from slurmtop.collect.asking import (
     never_again,
     new_record_mark,
     on_cluster,
+    readable,
     refusal,
     run_slurm,
     text_separator,
@@ -95,7 +96,7 @@ class Accounting:
                 self.disabled = error.failure
             raise
         names = tuple(field for _, field in self._fields)
-        return parse_sacct(data, fields=names, separator=self._separator)
+        return readable("sacct", parse_sacct(data, fields=names, separator=self._separator))
 
     def _learnt_from(self, done: Completed, names: Sequence[str]) -> bool:
         unknown = unknown_fields(done, names)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
-from slurmtop.collect.asking import check, on_cluster, run_slurm
+from slurmtop.collect.asking import check, on_cluster, run_slurm, unreadable
 from slurmtop.model.job import JobDetail
 from slurmtop.model.ports import Runner
 from slurmtop.parse.slurm.scontrol import parse_scontrol_jobs
 
 INTERVAL_S = 60.0
+_NO_JOBS = b"No jobs in the system"
+_LOOKED_AT = 2000
 
 
 async def show_job(
@@ -20,7 +22,10 @@ async def show_job(
     """
     local = () if federation else ("--local",)
     argv = ("scontrol", *on_cluster(cluster), *local, "-d", "show", "job", job_id)
-    return check(argv, await run_slurm(runner, argv))
+    data = check(argv, await run_slurm(runner, argv))
+    if b"JobId=" not in data and data.strip() and not data.startswith(_NO_JOBS):
+        raise unreadable("scontrol", data[:_LOOKED_AT].decode("utf-8", "replace"))
+    return data
 
 
 async def fetch_job_detail(

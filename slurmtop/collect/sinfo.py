@@ -5,6 +5,7 @@ from slurmtop.collect.asking import (
     long_format,
     new_record_mark,
     on_cluster,
+    readable,
     refusal,
     run_slurm,
     unknown_fields,
@@ -48,12 +49,13 @@ class NodeSource:
             done = await run_slurm(self._runner, argv)
             if not self._learnt_from(done, names):
                 fields = tuple(field for _, field in self._fields)
-                return parse_sinfo(
+                nodes = parse_sinfo(
                     check(argv, done),
                     fields=fields,
                     record_mark=self._mark,
                     cluster=self._cluster,
                 )
+                return readable("sinfo", nodes)
         raise refusal(argv, done)
 
     def _learnt_from(self, done: Completed, names: list[str]) -> bool:

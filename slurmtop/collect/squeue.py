@@ -15,6 +15,7 @@ from slurmtop.collect.asking import (
     long_format,
     new_record_mark,
     on_cluster,
+    readable,
     refusal,
     run_slurm,
     unknown_fields,
@@ -165,7 +166,7 @@ class QueueSource:
         self._jobs = jobs
         if len(keys) != len(rows):
             rows = list(merge_partitions(rows))
-        return QueueAnswer(tuple(rows), bad, first_bad, len(data), reused)
+        return readable("squeue", QueueAnswer(tuple(rows), bad, first_bad, len(data), reused))
 
 
 class Breath:
@@ -204,5 +205,6 @@ async def fetch_expected_start(
     # With --start, squeue 22.05 ignores -O and prints a table of its own.
     argv = ("squeue", *options, "-o", f"%i{SEPARATOR.decode()}%S{mark.decode('ascii')}")
     data = check(argv, await run_slurm(runner, argv))
-    jobs = parse_squeue(data, fields=("id", "start"), record_mark=mark, cluster=cluster)
+    fields = ("id", "start")
+    jobs = readable("squeue", parse_squeue(data, fields=fields, record_mark=mark, cluster=cluster))
     return min((job.start for job in jobs.rows if job.start is not None), default=None)

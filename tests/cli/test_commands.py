@@ -109,6 +109,39 @@ def wait_until(done: Callable[[], bool], seconds: float = 30.0) -> None:
         select.select([], [], [], 0.02)
 
 
+def garble(slurm: StandIns) -> None:
+    for name in ("squeue", "scontrol", "sacct"):
+        program = slurm.folder / name
+        program.unlink()
+        program.write_text("#!/bin/sh\necho hello garbage\n")
+        program.chmod(0o755)
+
+
+@pytest.mark.parametrize("arguments", [("jobs",), ("jobs", "--json"), ()])
+def test_an_answer_that_cannot_be_read_is_no_empty_queue(
+    slurm: StandIns, home: Path, arguments: tuple[str, ...]
+) -> None:
+    garble(slurm)
+    done = slurmtop(slurm.environ(home), *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "squeue answered something slurmtop cannot read: 'hello garbage'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_why_does_not_take_garbage_for_a_job_that_does_not_exist(
+    slurm: StandIns, home: Path
+) -> None:
+    garble(slurm)
+    done = slurmtop(slurm.environ(home), "why", "4711", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["state"]) == (1, "unknown")
+    text = json.dumps(found)
+    for program in ("squeue", "scontrol", "sacct"):
+        assert f"{program} answered something slurmtop cannot read" in text
+    assert "not in the queue" not in text
+    assert "does not exist" not in text
+
+
 def test_an_empty_queue_says_so(slurm: StandIns, home: Path) -> None:
     slurm.say(jobs=[])
     done = slurmtop(slurm.environ(home))
