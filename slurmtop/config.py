@@ -112,10 +112,12 @@ def read_text(path: Path) -> str | None:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def nearest(word: str, known: Collection[str]) -> str:
-    """``; did you mean 'theme'?``, or the whole list where nothing is near."""
+def nearest(word: str, known: Collection[str], *, few: bool = False) -> str:
+    """``; did you mean 'theme'?``, or the whole list where nothing is near; not with ``few``."""
     found = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"; did you mean {found[0]!r}?" if found else f"; known are {', '.join(sorted(known))}"
+    if found:
+        return f"; did you mean {found[0]!r}?"
+    return "" if few else f"; known are {', '.join(sorted(known))}"
 
 
 def _read(path: Path, action_ids: Collection[str]) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from slurmtop.config import DEFAULT_THEME
+from slurmtop.config import DEFAULT_THEME, nearest
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
+from slurmtop.model.text import visible
 from slurmtop.store.jobs import JobBook, JobEvent
-from slurmtop.ui.bindings import bindings_for, keymap_of, keymap_troubles
+from slurmtop.ui.bindings import bindings_for, keymap_of
 from slurmtop.ui.commands import SlurmtopCommands
 from slurmtop.ui.feed import QueueFeed
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
@@ -49,14 +50,14 @@ class SlurmtopApp(App[None]):
         super().__init__()
         self.services = replace(services, gather_facts=self._gather_facts)
         self._gather = services.gather_facts
-        self.own_keys = keymap_of(services.config)
+        self.own_keys, key_troubles = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
         self.last_job: JobKey | None = None
         self._unseen: Screen[Any] | None = None
         loaded = load_themes()
         self._own_themes = tuple(theme.name for theme in loaded.themes)
         self._troubles = [*loaded.failures, *services.config.notes]
-        self._troubles += keymap_troubles(self.own_keys)
+        self._troubles += key_troubles
         for theme in loaded.themes:
             self.register_theme(theme)
 
@@ -82,7 +83,11 @@ class SlurmtopApp(App[None]):
         if wanted in self.available_themes:
             self.theme = wanted
         else:
-            self._troubles.append(f"there is no theme {wanted!r}: : lists those there are")
+            near = nearest(visible(wanted), self.available_themes, few=True)
+            self._troubles.append(
+                f"there is no theme {visible(wanted)!r}{near}"
+                " (type : and theme to see them all); the default is used"
+            )
         for sentence in self._troubles:
             self.notify(sentence, severity="warning", markup=False, timeout=12)
         self._start_feed()

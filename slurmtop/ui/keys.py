@@ -17,8 +17,9 @@ class Level(StrEnum):
 class Key:
     """``id`` is the name in the keymap file; ``action`` the Textual action it runs.
 
-    ``scope`` is ``app``, ``jobs``, ``job`` or ``logs``: where the key is alive. ``footer``
-    says whether the short label stands in the footer (at most eight a screen do).
+    ``scope`` is ``app``, ``jobs``, ``job`` or ``logs``: where the key is alive; ``also`` are
+    further ones. ``footer`` says whether the short label stands in the footer (at most eight a
+    screen do).
     """
 
     id: str
@@ -29,6 +30,11 @@ class Key:
     scope: str
     level: Level = Level.SAFE
     footer: bool = False
+    also: tuple[str, ...] = ()
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        return (self.scope, *self.also)
 
 
 KEYS: tuple[Key, ...] = (
@@ -157,6 +163,7 @@ KEYS: tuple[Key, ...] = (
         "jobs",
         Level.ASK,
         footer=True,
+        also=("job",),
     ),
 )
 
@@ -182,13 +189,20 @@ def key_sign(key: str) -> str:
     return _SIGNS.get(key, key)
 
 
-def conflicts(keys: tuple[Key, ...] = KEYS) -> list[tuple[str, str, str]]:
-    """(key, id, id) for every key that would do two things in one scope."""
-    seen: dict[tuple[str, str], str] = {}
-    out: list[tuple[str, str, str]] = []
+#: Which scopes hear a key together: those of the app and of one screen.
+_TOGETHER = (frozenset({"app", "jobs"}), frozenset({"app", "job", "logs"}))
+
+
+def conflicts(keys: tuple[Key, ...] = KEYS) -> list[tuple[str, Key, Key]]:
+    """(key, row, row) for every key that would do two things on one screen."""
+    seen: dict[tuple[frozenset[str], str], Key] = {}
+    out: list[tuple[str, Key, Key]] = []
     for entry in keys:
         for key in entry.keys:
-            other = seen.setdefault((entry.scope, key), entry.id)
-            if other != entry.id:
-                out.append((key, other, entry.id))
+            for scopes in _TOGETHER:
+                if scopes.isdisjoint(entry.scopes):
+                    continue
+                other = seen.setdefault((scopes, key), entry)
+                if other.id != entry.id and (key, other, entry) not in out:
+                    out.append((key, other, entry))
     return out

@@ -13,7 +13,7 @@ def table() -> str:
     lines = ["| key | where | what | name in the keymap |", "|---|---|---|---|"]
     for key in KEYS:
         shown = " ".join(f"`{key_sign(name)}`" for name in key.keys)
-        lines.append(f"| {shown} | {key.scope} | {key.help} | `{key.id}` |")
+        lines.append(f"| {shown} | {', '.join(key.scopes)} | {key.help} | `{key.id}` |")
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ from textual.theme import BUILTIN_THEMES
 from slurmtop.config import Config, ConfigError
 from slurmtop.ui import themes as themes_module
 from slurmtop.ui.app import SlurmtopApp
+from slurmtop.ui.bindings import keymap_of
 from slurmtop.ui.keys import KEYS
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.help import HelpScreen
@@ -182,9 +183,53 @@ async def test_clashing_own_keys_are_reported() -> None:
     bench = Bench(config=Config(keymap=(("jobs.sort", ("a",)),)))
     app = bench.app()
     async with app.run_test(size=(100, 24)) as pilot:
-        await pilot.pause()
+        await bench.answer(pilot, [make_job("1")])
         said = " ".join(note.message for note in app._notifications)
-        assert "a means both jobs.sort and jobs.all_users" in said
+        assert "a stays jobs.all_users; jobs.sort does not get it and keeps s" in said
+        await pilot.press("s", "a")
+        assert isinstance(app.screen, JobsScreen)
+        assert app.screen.view.sort == "id"
+        assert app.feed.all_users
+
+
+async def test_an_acting_key_never_takes_the_key_of_a_safe_one() -> None:
+    bench = Bench(config=Config(keymap=(("job.cancel", ("k",)),)))
+    app = bench.app()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await bench.answer(pilot, [make_job("1"), make_job("2")])
+        said = " ".join(note.message for note in app._notifications)
+        assert "k stays jobs.up; job.cancel does not get it and keeps K" in said
+        await pilot.press("j", "k")
+        assert isinstance(app.screen, JobsScreen)
+        assert app.screen.view.cursor_index == 0
+        await pilot.press("K")
+        assert isinstance(app.screen, ConfirmScreen)
+
+
+@pytest.mark.parametrize(
+    ("keymap", "own", "words"),
+    [
+        ({"jobs.sort": ("q",)}, {}, ["q stays app.quit", "jobs.sort", "keeps s"]),
+        ({"app.quit": ("j",)}, {}, ["j stays jobs.down", "app.quit", "keeps q"]),
+        ({"logs.stream": ("j",)}, {}, ["j stays job.down", "keeps l"]),
+        ({"jobs.sort": ("x",), "logs.stream": ("x",)}, {"jobs.sort": "x", "logs.stream": "x"}, []),
+        ({"jobs.sort": ("a",), "jobs.all_users": ("s",)}, None, []),
+        ({"job.cancel": ("x",), "jobs.sort": ("x",)}, {"jobs.sort": "x"}, ["x stays jobs.sort"]),
+        ({"jobs.sort": ("x",), "app.quit": ("x",)}, {"app.quit": "x"}, ["x stays app.quit"]),
+        ({"app.quit": ("nosuchkey",)}, {}, ["no key 'nosuchkey'", "app.quit keeps q"]),
+        ({"app.quit": ("f5", "pgup")}, {}, ["no key 'pgup'; did you mean 'pageup'?"]),
+        ({"jobs.sort": ("ctrl+x", "F", "%")}, {"jobs.sort": "ctrl+x,F,percent_sign"}, []),
+    ],
+)
+def test_what_is_left_of_a_keymap(
+    keymap: dict[str, tuple[str, ...]], own: dict[str, str] | None, words: list[str]
+) -> None:
+    found, said = keymap_of(Config(keymap=tuple(keymap.items())))
+    if own is not None:
+        assert found == own
+    assert len(said) == bool(words)
+    for word in words:
+        assert word in said[0], said
 
 
 async def test_q_quits() -> None:
@@ -222,7 +267,15 @@ async def test_an_unknown_theme_is_said_and_the_screen_lives() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         said = " ".join(note.message for note in app._notifications)
-        assert "there is no theme 'nosuch'" in said
+        assert "there is no theme 'nosuch' (type : and theme" in said
+
+
+async def test_the_nearest_theme_is_named() -> None:
+    app = Bench(config=Config(theme="slurmtop-lite")).app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        said = " ".join(note.message for note in app._notifications)
+        assert "did you mean 'slurmtop-light'?" in said
 
 
 def test_our_themes_define_every_variable() -> None:

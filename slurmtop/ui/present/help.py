@@ -40,7 +40,7 @@ def help_lines(
     for scope in order:
         lines.append(((_SCOPES[scope], "strong"),))
         for entry in KEYS:
-            if entry.scope == scope:
+            if scope in entry.scopes:
                 own = keymap.get(entry.id)
                 keys = own.split(",") if own else entry.keys
                 lines.extend(_key_lines(" ".join(map(key_sign, keys)), entry.help, width))

@@ -16,7 +16,7 @@ from slurmtop.parse.mask import mask
 from slurmtop.triage.why import explain_job
 from slurmtop.triage.words import four_lines
 from slurmtop.ui.actions_flow import cancel_jobs
-from slurmtop.ui.bindings import bindings_for, bindings_of
+from slurmtop.ui.bindings import bindings_for
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
 from slurmtop.ui.present.job import (
     HEADER_LINES,
@@ -45,7 +45,7 @@ class JobScreen(BaseScreen):
     """One job, by key. Slurm is asked on open, on a change of state, and on a key."""
 
     SCOPES = ("job", "logs")
-    BINDINGS: ClassVar = [*bindings_for("job"), *bindings_for("logs"), *bindings_of("job.cancel")]
+    BINDINGS: ClassVar = [*bindings_for("job"), *bindings_for("logs")]
     DEFAULT_CSS = f"""
     JobScreen > #job-header {{ height: {HEADER_LINES}; }}
     JobScreen > #job-tabs {{ height: 1; }}
