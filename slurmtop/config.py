@@ -6,6 +6,8 @@ is the shortest interval that anybody here may ask for.
 """
 
 import difflib
+import os
+import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -17,6 +19,9 @@ DEFAULT_QUEUE_INTERVAL_S = 20.0
 #: Not even a site may go below this.
 SHORTEST_INTERVAL_S = 2.0
 LONGEST_INTERVAL_S = 3_600.0
+
+#: Nobody writes settings of this size; what is larger is something else.
+LARGEST_FILE = 1 << 20
 
 SITE_PATH = Path("/etc/slurmtop/config.yaml")
 
@@ -57,7 +62,7 @@ def load_config(
     A file that is not there counts as empty, unless the person named it (``must_exist``).
     ``action_ids`` are the ids that ``keymap`` may name.
     """
-    if must_exist and path is not None and not path.is_file():
+    if must_exist and path is not None and not path.exists():
         raise ConfigError(f"{path}: there is no such file")
     site = _read(site_path, action_ids) if site_path is not None else {}
     own = _read(path, action_ids) if path is not None else {}
@@ -92,6 +97,7 @@ def parse_yaml(text: str, name: str) -> tuple[Any, dict[str, int]]:
         raise ConfigError(f"{name}{line}: this is not YAML: {problem}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name}: this is not usable YAML: {error}") from error
+    _no_key_twice(node, name)
     lines: dict[str, int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, inner in node.value:
@@ -102,14 +108,61 @@ def parse_yaml(text: str, name: str) -> tuple[Any, dict[str, int]]:
     return value, lines
 
 
+def _no_key_twice(root: Any, name: str) -> None:
+    """YAML lets the last of two equal keys win in silence; a person did not mean that."""
+    seen: set[int] = set()
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if id(node) in seen or not isinstance(getattr(node, "value", None), list):
+            continue
+        seen.add(id(node))
+        first: dict[object, int] = {}
+        for item in node.value:
+            todo.extend(item if isinstance(item, tuple) else (item,))
+            key = item[0].value if isinstance(item, tuple) else None
+            if not isinstance(key, str):
+                continue
+            line = item[0].start_mark.line + 1
+            if key in first:
+                raise ConfigError(
+                    f"{name} line {line}: {_shown(key)} stands here again;"
+                    f" it was set in line {first[key]}"
+                )
+            first[key] = line
+
+
 def read_text(path: Path) -> str | None:
-    """The text of a settings file; None where there is none. Odd bytes are replaced."""
+    """The text of a settings file; None where there is none. Odd bytes are replaced.
+
+    Only a plain file of at most :data:`LARGEST_FILE` bytes is read: a pipe would hang, and a
+    device may never end.
+    """
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            kind = _KINDS.get(stat.S_IFMT(os.fstat(handle).st_mode))
+            data = b"" if kind is not None else file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         return None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: cannot be read: it is a folder, not a file") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if kind is not None:
+        raise ConfigError(f"{path}: cannot be read: it is {kind}, not a file")
+    if len(data) > LARGEST_FILE:
+        raise ConfigError(f"{path}: cannot be read: it is larger than {LARGEST_FILE:,} bytes")
+    return data.decode("utf-8", errors="replace")
+
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}
 
 
 def nearest(word: str, known: Collection[str], *, few: bool = False) -> str:

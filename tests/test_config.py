@@ -1,10 +1,11 @@
 """Settings: what is read, and how an error names the file, the line and the nearest key."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from slurmtop.config import SETTINGS, Config, ConfigError, config_path, load_config
+from slurmtop.config import LARGEST_FILE, SETTINGS, Config, ConfigError, config_path, load_config
 from slurmtop.ui.keys import KEYS
 
 IDS = [key.id for key in KEYS]
@@ -98,6 +99,9 @@ def test_the_site_gives_defaults(tmp_path: Path) -> None:
         ("queue_interval_s: 0.1\n", ["line 1", "between 2 and 3600"]),
         ("theme: [a]\n", ["line 1", "theme", "a name is wanted"]),
         ("keymap: f5\n", ["line 1", "keymap"]),
+        ("theme: a\nread_only: true\ntheme: b\n", ["line 3", "'theme'", "again", "line 1"]),
+        ("keymap:\n  jobs.sort: f5\n  jobs.sort: f6\n", ["line 3", "'jobs.sort'", "line 2"]),
+        ("{theme: a, theme: a}\n", ["line 1", "'theme'", "again"]),
         ("theme: x\nkeymap:\n  jobs.sorted: f5\n", ["line 3", "did you mean 'jobs.sort'?"]),
         ("keymap:\n  jobs.sort: on\n", ["line 2", "jobs.sort", "True"]),
         ("keymap:\n  jobs.sort: []\n", ["line 2", "a key"]),
@@ -119,8 +123,20 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, text: str, words: list[st
 
 
 def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_config(tmp_path, site_path=None, action_ids=IDS)
+    for named in (False, True):
+        with pytest.raises(ConfigError, match="cannot be read: it is a folder, not a file"):
+            load_config(tmp_path, site_path=None, action_ids=IDS, must_exist=named)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_only_a_plain_file_of_some_size_is_read(tmp_path: Path, named: bool) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    large = tmp_path / "large"
+    large.write_bytes(b"#" * (LARGEST_FILE + 1))
+    for path, word in ((pipe, "a pipe"), (Path("/dev/zero"), "a device"), (large, "larger")):
+        with pytest.raises(ConfigError, match=f"{path}: cannot be read: it is {word}"):
+            load_config(path, site_path=None, action_ids=IDS, must_exist=named)
 
 
 def test_odd_bytes_never_raise(tmp_path: Path) -> None:
