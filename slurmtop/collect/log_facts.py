@@ -39,6 +39,31 @@ async def read_log_facts(
         return LogFacts(label=label, path=path, status=status, why=reason)
 
 
+async def newer_log_facts(runner: Runner, logs: Sequence[LogFacts]) -> tuple[LogFacts, ...] | None:
+    """The logs read again where one of them changed since; None where none did.
+
+    A log that did not change costs one stat. Never raises for what is wrong with a file.
+    """
+    out = [await _newer(runner, log) for log in logs]
+    return tuple(out) if any(new is not old for new, old in zip(out, logs, strict=True)) else None
+
+
+async def _newer(runner: Runner, log: LogFacts) -> LogFacts:
+    if log.path is None:
+        return log
+    try:
+        stat = await checked_stat(runner, log.path)
+    except (OSError, RunnerError) as error:
+        status, reason = log_status(error)
+        if status is log.status:
+            return log
+        return LogFacts(label=log.label, path=log.path, status=status, why=reason)
+    if (stat.size, stat.mtime) == (log.size, log.mtime):
+        return log
+    why = log.why if log.status is LogStatus.READ else ""
+    return await read_log_facts(runner, log.label, log.path, why=why)
+
+
 async def _both_ends(runner: Runner, label: str, path: str, stat: FileStat, why: str) -> LogFacts:
     whole = stat.size <= 2 * END_BYTES
     head = await runner.read(path, 0, stat.size if whole else END_BYTES)

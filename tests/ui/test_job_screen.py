@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from slurmtop.collect.log_facts import read_log_facts
 from slurmtop.control.actions import Action
 from slurmtop.control.outcome import JobOutcome, Outcome, Result
 from slurmtop.model.ids import JobKey
@@ -27,7 +28,7 @@ from slurmtop.ui.screens.outcome import OutcomeScreen
 from tests.build import make_id, make_job, make_state
 from tests.fakes import START
 from tests.ui.golden import Golden, screen_text
-from tests.ui.job_bench import ERR, JOB, JobBench, judge_as, part_text
+from tests.ui.job_bench import ERR, JOB, OUT, JobBench, judge_as, part_text
 
 SIZE = (80, 24)
 SCRIPT = Path(__file__).resolve().parents[2] / "fixtures/slurm/24.11.5/batch_script.out"
@@ -164,7 +165,7 @@ async def test_slurm_is_asked_on_open_on_a_change_of_state_and_on_a_key_only() -
     async with app.run_test(size=SIZE) as pilot:
         await bench.open(pilot)
         assert len(bench.facts.calls) == 1
-        for _ in range(3):
+        for _ in range(2):
             await bench.advance(pilot, 20)
             await bench.answer(pilot, (replace(JOB, comment=f"at {bench.clock.now()}"),))
         assert len(bench.facts.calls) == 1
@@ -175,6 +176,68 @@ async def test_slurm_is_asked_on_open_on_a_change_of_state_and_on_a_key_only() -
         await bench.answer(pilot, ())
         assert len(bench.facts.calls) == 4
         assert bench.runner.calls == []
+
+
+async def test_a_running_job_is_judged_again_every_minute_while_it_is_looked_at() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.advance(pilot, 59)
+        assert len(bench.facts.calls) == 1
+        await bench.advance(pilot, 2)
+        assert len(bench.facts.calls) == 2
+        assert bench.facts.calls[-1]["job"] is not None, "the queue's record is used"
+        await bench.press(pilot, "tab")
+        await bench.advance(pilot, 90)
+        assert len(bench.facts.calls) == 2, "another tab is shown"
+        await bench.press(pilot, "shift+tab")
+        await bench.advance(pilot, 2)
+        assert len(bench.facts.calls) == 3
+        await bench.advance(pilot, 1800)
+        assert len(bench.facts.calls) <= 3 + 10, "nobody is there after ten minutes"
+
+
+async def test_a_grown_log_is_judged_again_without_asking_slurm() -> None:
+    bench = JobBench()
+    bench.runner.files[OUT] = b"step 1/9\n"
+    bench.facts.given["logs"] = (await read_log_facts(bench.runner, "stdout", OUT),)
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        assert "step 1 of 9" in screen_text(app)
+        bench.runner.files[OUT] += b"RuntimeError: NCCL error\n"
+        bench.runner.mtimes[OUT] = bench.clock.now() + timedelta(seconds=10)
+        await bench.advance(pilot, 16)
+        await bench.settled(pilot)
+        assert "an error line newer than its last step" in screen_text(app)
+        assert len(bench.facts.calls) == 1
+
+
+async def test_in_an_outage_the_logs_are_judged_and_the_controller_is_left_alone() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.fail(pilot, "the controller does not answer")
+        await bench.advance(pilot, 80)
+        await bench.settled(pilot)
+        assert len(bench.facts.calls) == 1
+        assert "the controller is silent" in screen_text(app)
+
+
+async def test_an_old_verdict_says_so_where_it_may_be_overtaken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for verdict, said in ((PENDING, True), (FAILED, False)):
+        judge_as(monkeypatch, verdict)
+        bench = JobBench()
+        app = bench.app()
+        async with app.run_test(size=SIZE) as pilot:
+            await bench.open(pilot, make_job("4711", "PENDING"))
+            await bench.advance(pilot, 420)
+            text = screen_text(app)
+            assert ("judged 7 min ago: r judges again" in text) is said
 
 
 async def test_a_failure_of_the_gathering_is_a_sentence() -> None:

@@ -42,6 +42,10 @@ _ENDED = {
 }
 
 
+#: A verdict older than this may be overtaken, unless the job is over: it is kept a minute.
+OLD_VERDICT_S = 75.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyState:
     """What the tab has. ``asking`` names what is awaited, in words, since ``asking_since``.
@@ -59,20 +63,30 @@ class WhyState:
 
 
 def why_lines(
-    state: WhyState, now: datetime, width: int, zone: tzinfo | None = None
+    state: WhyState,
+    now: datetime,
+    width: int,
+    zone: tzinfo | None = None,
+    *,
+    age_s: float | None = None,
 ) -> tuple[Line, ...]:
-    """The whole tab, each line at most ``width`` cells."""
+    """The whole tab, each line at most ``width`` cells.
+
+    ``age_s`` is how long ago the verdict was made, as its reader felt it.
+    """
     out: list[Line] = []
     verdict = state.verdict
     if verdict is not None:
         out.extend(_four(verdict, width))
+        if age_s is not None and age_s > OLD_VERDICT_S and not _final(verdict):
+            out.append(((f"judged {ago_text(age_s)} ago: r judges again", "warn"),))
     if state.note:
         out.extend(_text(state.note, width, "strong"))
     status = _status(state, now)
     if status:
         out.append(status)
     if verdict is not None:
-        out.extend(_judgement(verdict, now, width, zone))
+        out.extend(_judgement(verdict, now, width, zone, age_s))
         out.extend(_culprits(verdict.culprits, width))
         out.extend(_evidence("Evidence", verdict.evidence, width, now, zone))
         out.extend(_evidence("Against", verdict.against, width, now, zone))
@@ -103,7 +117,14 @@ def _status(state: WhyState, now: datetime) -> Line:
     return ()
 
 
-def _judgement(verdict: Verdict, now: datetime, width: int, zone: tzinfo | None) -> list[Line]:
+def _final(verdict: Verdict) -> bool:
+    """Is it about a job that is over, so that no time can overtake it?"""
+    return verdict.ended_by is not None or verdict.state is State.FAILED
+
+
+def _judgement(
+    verdict: Verdict, now: datetime, width: int, zone: tzinfo | None, age_s: float | None
+) -> list[Line]:
     parts: list[Line] = [((str(verdict.state), STATE_ROLES[verdict.state]),)]
     if verdict.cls:
         parts.append((("class ", "label"), (visible(verdict.cls), "")))
@@ -112,9 +133,8 @@ def _judgement(verdict: Verdict, now: datetime, width: int, zone: tzinfo | None)
     parts.append((("confidence ", "label"), (str(verdict.confidence), "")))
     if verdict.since is not None:
         parts.append((("last progress ", "label"), (moment_text(verdict.since, now, zone), "")))
-    if verdict.made_at is not None:
-        age = (now - verdict.made_at).total_seconds()
-        parts.append(((f"judged {ago_text(age)} ago", "dim"),))
+    if age_s is not None and (age_s <= OLD_VERDICT_S or _final(verdict)):
+        parts.append(((f"judged {ago_text(age_s)} ago", "dim"),))
     return join_in_rows(parts, width)
 
 

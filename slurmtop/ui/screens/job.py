@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
 from slurmtop.collect.batch_script import read_batch_script, script_number
+from slurmtop.collect.log_facts import newer_log_facts
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
@@ -39,10 +40,18 @@ _LOG_ACTIONS = frozenset(
     {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
 )
 COPY_WIDTH = 400
+#: While a running job's verdict is looked at, it is made anew this often, and its logs are
+#: looked at this often in between.
+JUDGE_S = 60.0
+LOG_LOOK_S = 15.0
 
 
 class JobScreen(BaseScreen):
-    """One job, by key. Slurm is asked on open, on a change of state, and on a key."""
+    """One job, by key. Slurm is asked on open, on a change of state, and on a key.
+
+    While the Why tab of a running job is looked at, the verdict is kept fresh: the job is
+    asked for once a minute, and judged again sooner where its log has grown.
+    """
 
     SCOPES = ("job", "logs")
     BINDINGS: ClassVar = [*bindings_for("job"), *bindings_for("logs")]
@@ -57,12 +66,13 @@ class JobScreen(BaseScreen):
         self.tab = 0
         self.facts: JobFacts | None = None
         self._seen: object = None
+        self._asked_at = self._judged_at = self._looked_at = 0.0
         self._header = LinesBox(self._header_lines, id="job-header")
         self._tabs = LinesBox(self._tab_lines, id="job-tabs")
 
     def compose(self) -> ComposeResult:
         services = self.services
-        self.why = WhyView(services.clock.now, services.zone, id="why")
+        self.why = WhyView(services.clock.now, services.zone, services.seen_at, id="why")
         self.logs = LogTab(
             services.runner, services.clock, user=services.user, zone=services.zone, id="logs"
         )
@@ -142,6 +152,7 @@ class JobScreen(BaseScreen):
         self._tabs.refresh()
         if self.tab == 0:
             self.why.rebuild()
+            self._keep_fresh()
 
     def on_refresh_asked(self, event: RefreshAsked) -> None:
         self._gather()
@@ -159,18 +170,64 @@ class JobScreen(BaseScreen):
 
     # Why
 
-    def _gather(self, *, ask_start: bool = False) -> None:
+    def _gather(self, *, ask_start: bool = False, unasked: bool = False) -> None:
         self._seen = self._signature()
+        self._asked_at = self._judged_at = self._looked_at = self.services.clock.monotonic()
+        self.workers.cancel_group(self, "judge-logs")
         self.run_worker(
-            self._gather_facts(ask_start), group="facts", exclusive=True, exit_on_error=False
+            self._gather_facts(ask_start, unasked),
+            group="facts",
+            exclusive=True,
+            exit_on_error=False,
         )
 
-    async def _gather_facts(self, ask_start: bool) -> None:
+    def _keep_fresh(self) -> None:
+        """Judge a running job again while somebody looks at what was judged."""
+        job, tool = self.tool.job_now(self.key), self.tool
+        runs = job is not None and job.state.phase is Phase.RUNNING and not self._left
+        if not runs or self.facts is None or tool.screen is not self or tool.feed.idle:
+            return
+        if any(
+            worker.group in ("facts", "judge-logs") and not worker.is_finished
+            for worker in self.workers
+            if worker.node is self
+        ):
+            return
+        now = self.services.clock.monotonic()
+        # A controller in trouble is left to the queue's poller; the logs go on being read.
+        silent = tool.health.failure is not None
+        if now - self._asked_at >= JUDGE_S and not silent:
+            self._gather(unasked=True)
+        elif now - self._looked_at >= LOG_LOOK_S:
+            self._looked_at = now
+            anyway = now - self._judged_at >= JUDGE_S
+            self.run_worker(
+                self._judge_logs(self.facts, anyway), group="judge-logs", exit_on_error=False
+            )
+
+    async def _judge_logs(self, facts: JobFacts, anyway: bool) -> None:
+        """Judge by what Slurm said last and by what stands in the logs now."""
+        services = self.services
+        logs = await newer_log_facts(services.runner, facts.logs)
+        if (logs is None and not anyway) or facts is not self.facts:
+            return
+        self._judged_at = services.clock.monotonic()
+        self.facts = replace(
+            facts,
+            now=services.clock.now(),
+            job=self.tool.job_now(self.key) or facts.job,
+            logs=facts.logs if logs is None else logs,
+            controller_answered=self.tool.health.failure is None,
+        )
+        self.why.show_state(replace(self.why.state, verdict=explain_job(self.facts)))
+
+    async def _gather_facts(self, ask_start: bool, unasked: bool) -> None:
         services, now = self.services, self.services.clock.now()
         what = "Slurm when it may start" if ask_start else "Slurm, and reading its logs"
-        self.why.show_state(
-            replace(self.why.state, asking=what, asking_since=now, failed=None, note=None)
-        )
+        if not unasked:
+            self.why.show_state(
+                replace(self.why.state, asking=what, asking_since=now, failed=None, note=None)
+            )
         job = self.tool.job_now(self.key)
         siblings = self.tool.book.siblings(job) if job is not None else ()
         facts = await services.gather_facts(
@@ -182,7 +239,9 @@ class JobScreen(BaseScreen):
             if ask_start
             else None
         )
-        state = replace(self.why.state, verdict=explain_job(facts), asking=None, note=note)
+        state = replace(
+            self.why.state, verdict=explain_job(facts), asking=None, failed=None, note=note
+        )
         self.why.show_state(state)
         self.logs.set_logs(facts.logs, self.job)
         self._header.refresh()

@@ -11,9 +11,16 @@ from slurmtop.ui.widgets.lines import LinesView
 class WhyView(LinesView, inherit_bindings=False):
     """Shows :attr:`state`; set it through :meth:`show_state`."""
 
-    def __init__(self, now: Callable[[], datetime], zone: tzinfo | None, *, id: str) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        zone: tzinfo | None,
+        seen_at: Callable[[datetime], datetime],
+        *,
+        id: str,
+    ) -> None:
         super().__init__(self._why_lines, id=id)
-        self._now, self._zone = now, zone
+        self._now, self._zone, self._seen_at = now, zone, seen_at
         self.state = WhyState()
 
     def show_state(self, state: WhyState) -> None:
@@ -22,4 +29,8 @@ class WhyView(LinesView, inherit_bindings=False):
         self.rebuild()
 
     def _why_lines(self, width: int) -> tuple[Line, ...]:
-        return why_lines(self.state, self._now(), width, self._zone)
+        now, verdict = self._now(), self.state.verdict
+        age_s = None
+        if verdict is not None and verdict.made_at is not None:
+            age_s = (now - self._seen_at(verdict.made_at)).total_seconds()
+        return why_lines(self.state, now, width, self._zone, age_s=age_s)
