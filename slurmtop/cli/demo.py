@@ -1,6 +1,5 @@
 """``slurmtop demo``: the screen, or one plain report, on a simulated cluster."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -72,9 +71,7 @@ def run(options: Options) -> int:
     )
     for note in config.notes:
         print(f"slurmtop: {note}", file=sys.stderr)
-    return asyncio.run(
-        tui.show(wiring, config, executor, read_only=config.read_only, demo=scenario)
-    )
+    return tui.open_screen(wiring, config, executor, read_only=config.read_only, demo=scenario)
 
 
 def open_demo(scenario: str, speed: float) -> Wiring:

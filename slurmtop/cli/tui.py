@@ -1,11 +1,14 @@
 """The screen: builds what it needs and opens it. The only subcommand that imports textual."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
+import threading
 from dataclasses import replace
 
+from slurmtop.cli.errors import SIGNAL_STATUS
 from slurmtop.cli.options import Options
 from slurmtop.cli.terminal import aim_at_terminal
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
@@ -23,7 +26,7 @@ from slurmtop.ui.services import ActionExecutor, OnHealth, OnQueue, QueuePoller,
 
 #: How long the first paint may wait for the name of the cluster.
 _NAME_WAIT_S = 0.3
-_ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
+_ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(options: Options) -> int:
@@ -32,7 +35,23 @@ def run(options: Options) -> int:
     wiring = open_wiring(options, os.environ, early_queue=True, all_users=config.all_users)
     read_only = config.read_only or not wiring.live
     executor = make_executor(wiring, os.environ, read_only=read_only)
-    return asyncio.run(show(wiring, config, executor, read_only=read_only, demo=""))
+    return open_screen(wiring, config, executor, read_only=read_only, demo="")
+
+
+def open_screen(
+    wiring: Wiring, config: Config, executor: ActionExecutor, *, read_only: bool, demo: str
+) -> int:
+    """Show the screen until it is left; the exit status. Never hangs behind the terminal."""
+    status = asyncio.run(show(wiring, config, executor, read_only=read_only, demo=demo))
+    from slurmtop.cli.driver import is_reading
+
+    if any(is_reading(thread) for thread in threading.enumerate()):
+        # A thread in a read that nothing ends would hold the interpreter: all else is done.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    return status
 
 
 async def show(
@@ -40,9 +59,10 @@ async def show(
 ) -> int:
     """Run the app until it is left, then end everything it started.
 
-    The terminal is put back as it was also where a SIGTERM or SIGHUP ends it.
+    The terminal is put back as it was also where a signal ends it.
     """
     # Imported late: the first questions to Slurm are on their way by now.
+    from slurmtop.cli.driver import SteadyDriver
     from slurmtop.ui.app import SlurmtopApp
 
     aim_at_terminal()
@@ -51,6 +71,7 @@ async def show(
         app = SlurmtopApp(
             make_services(wiring, config, executor, info, read_only=read_only, demo=demo)
         )
+        app.driver_class = SteadyDriver
         ended_by: list[int] = []
 
         def leave(number: int) -> None:
@@ -66,7 +87,7 @@ async def show(
     if wiring.recording is not None and wiring.recording.trouble is not None:
         print(f"slurmtop: the recording is not whole: {wiring.recording.trouble}", file=sys.stderr)
     if ended_by:
-        return 128 + ended_by[0]
+        return SIGNAL_STATUS + ended_by[0]
     return app.return_code or 0
 
 

@@ -84,6 +84,18 @@ class Terminal:
         """Is the line discipline as it was (echo on, lines, signals)?"""
         return termios.tcgetattr(self._slave)[:4] == self.before[:4]
 
+    def drain(self) -> None:
+        """Read what a stopped process has printed, and forget all of it."""
+        before = None
+        while before != self.text:
+            before = self.text
+            self._read(0.05)
+        self.text = ""
+
+    def restore(self) -> None:
+        """Set the line discipline as it was, as a shell does whose job is stopped."""
+        termios.tcsetattr(self._slave, termios.TCSANOW, self.before)
+
     def _read(self, seconds: float) -> None:
         ready, _, _ = select.select([self._master], [], [], seconds)
         if ready:

@@ -40,7 +40,7 @@ def test_first_rows_and_leaving(slurm: StandIns, home: Path) -> None:
     assert len(squeues) == 1, "the early answer is the first answer"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_puts_the_terminal_back(slurm: StandIns, home: Path, number: int) -> None:
     slurm.say(jobs=[queue_row("4711", Name="my-training")])
     with Terminal(slurm.environ(home)) as terminal:
@@ -49,6 +49,44 @@ def test_a_signal_puts_the_terminal_back(slurm: StandIns, home: Path, number: in
         assert terminal.leave() == 128 + number
         assert all(sign in terminal.text for sign in RESTORED)
         assert terminal.restored
+
+
+@pytest.mark.parametrize("go", range(2))
+def test_stopped_and_continued_it_goes_on_and_ends(slurm: StandIns, home: Path, go: int) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("my-training")
+        tasks = Path(f"/proc/{terminal.process.pid}/task")
+        threads = len(list(tasks.iterdir()))
+        os.kill(terminal.process.pid, signal.SIGSTOP)
+        os.waitpid(terminal.process.pid, os.WUNTRACED)
+        # As a shell does: the terminal is its own while the job is stopped.
+        terminal.restore()
+        terminal.drain()
+        os.kill(terminal.process.pid, signal.SIGCONT)
+        terminal.wait_for("my-training")
+        assert not terminal.restored
+        assert len(list(tasks.iterdir())) <= threads, "no second reader of the keys"
+        terminal.type("?")
+        terminal.wait_for("Close, or go back")
+        terminal.text = ""
+        terminal.type("\x1b")
+        terminal.wait_for("my-training")
+        terminal.type("q")
+        assert terminal.leave(5) == 0
+        assert terminal.restored
+
+
+def test_a_reader_stuck_in_the_terminal_does_not_hold_the_process(
+    slurm: StandIns, home: Path
+) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("my-training")
+        # Lines again: what is typed makes the reader wait for the end of a line.
+        terminal.restore()
+        os.kill(terminal.process.pid, signal.SIGTERM)
+        assert terminal.leave(5) == 128 + signal.SIGTERM
 
 
 def test_leaving_does_not_wait_for_a_squeue_that_hangs(slurm: StandIns, home: Path) -> None:
