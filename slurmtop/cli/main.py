@@ -4,6 +4,7 @@ Nothing here imports textual; only the screen does, and only once it is opened.
 """
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,9 @@ from slurmtop.cli.options import Options, parse_arguments
 from slurmtop.cli.terminal import has_terminal
 from slurmtop.model.text import visible
 
+#: What a write to standard output fails with; a file's own trouble names the file.
+_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run slurmtop and return its exit status. Never prints a traceback.
@@ -31,16 +35,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     ``SLURMTOP_TRACEBACK=1`` lets a fault of slurmtop itself show where it is.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:
+        return _fail("standard output is closed: there is nowhere to print to", CANNOT_STATUS)
     _harden_output()
     try:
-        status = _run(parse_arguments(arguments))
-        sys.stdout.flush()
+        status = _run_and_flush(arguments)
     except UsageError as error:
         return _fail(str(error), USAGE_STATUS)
     except CannotWork as error:
         return _fail(str(error), CANNOT_STATUS)
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else 0
     except EndedBySignal as error:
         return SIGNAL_STATUS + error.number
     except KeyboardInterrupt:
@@ -49,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return PIPE_STATUS
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_ERRORS:
+            _drop_output()
+            return _fail(f"the output cannot be written: {error.strerror}", CANNOT_STATUS)
         if os.environ.get("SLURMTOP_TRACEBACK"):
             raise
         kind = type(error).__name__
@@ -57,6 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             " set SLURMTOP_TRACEBACK=1 to see where, and report it",
             CANNOT_STATUS,
         )
+    return status
+
+
+def _run_and_flush(arguments: list[str]) -> int:
+    """What cannot be printed fails here, and not when the interpreter ends."""
+    try:
+        status = _run(parse_arguments(arguments))
+    except SystemExit as error:
+        # argparse leaves so once it has printed the help.
+        status = error.code if isinstance(error.code, int) else 0
+    sys.stdout.flush()
     return status
 
 

@@ -142,6 +142,29 @@ def test_why_does_not_take_garbage_for_a_job_that_does_not_exist(
     assert "does not exist" not in text
 
 
+@pytest.mark.parametrize("arguments", ["demo", "--help", "jobs", "why 4711", "--version"])
+@pytest.mark.parametrize(
+    ("target", "says"), [(">&-", "output is closed"), (">/dev/full", "cannot be written")]
+)
+def test_output_that_cannot_be_written(
+    slurm: StandIns, home: Path, arguments: str, target: str, says: str
+) -> None:
+    three_jobs(slurm)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{sys.executable}' -m slurmtop {arguments} {target}"],
+        env=slurm.environ(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert "fault" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_an_empty_queue_says_so(slurm: StandIns, home: Path) -> None:
     slurm.say(jobs=[])
     done = slurmtop(slurm.environ(home))
