@@ -113,16 +113,30 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(out).rstrip()
 
 
-def summary_line(jobs: Sequence[Job], *, whose: str, sampled_at: datetime, now: datetime) -> str:
-    """``3 jobs of anna: 2 running, 1 waiting (0 s old)``."""
+def summary_line(
+    jobs: Sequence[Job],
+    *,
+    whose: str,
+    sampled_at: datetime,
+    now: datetime,
+    recorded_at: datetime | None = None,
+) -> str:
+    """``3 jobs of anna: 2 running, 1 waiting (0 s old)``, or whence where it was recorded."""
     counts: dict[str, int] = {}
     for job in in_order(jobs):
         word = "waiting" if job.state.phase is Phase.PENDING else str(job.state.phase)
         counts[word] = counts.get(word, 0) + (job.id.tasks.count if job.id.tasks else 1)
     parts = ", ".join(f"{count} {word}" for word, count in counts.items())
-    age = ago_text((now - sampled_at).total_seconds())
+    age = f"{ago_text((now - sampled_at).total_seconds())} old"
+    if recorded_at is not None:
+        age = f"from a recording of {recorded_text(recorded_at)}"
     total = plural(sum(counts.values()), "job")
-    return f"{total} of {visible(whose)}{f': {parts}' if parts else ''} ({age} old)"
+    return f"{total} of {visible(whose)}{f': {parts}' if parts else ''} ({age})"
+
+
+def recorded_text(at: datetime) -> str:
+    """``2026-11-30 09:12:03``, in the zone of the machine."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def job_dict(job: Job, now: datetime) -> dict[str, Any]:

@@ -49,7 +49,10 @@ async def _run(wiring: Wiring, query: Query, *, all_users: bool, as_json: bool) 
     if bad is not None:
         print(f"slurmtop: {bad}", file=sys.stderr)
     whose = whose_text(wiring, all_users=all_users)
-    print(summary_line(jobs, whose=whose, sampled_at=answer.sampled_at, now=now))
+    line = summary_line(
+        jobs, whose=whose, sampled_at=answer.sampled_at, now=now, recorded_at=wiring.recorded_at
+    )
+    print(line)
     for line in table_lines(jobs, now) if jobs else ():
         print(line)
 
@@ -69,6 +72,7 @@ def _document(
         "cluster": wiring.cluster or None,
         "user": None if all_users else wiring.who.name,
         "filter": query.text or None,
+        "recorded_at": wiring.recorded_at and wiring.recorded_at.isoformat(),
         "sampled_at": answer.sampled_at.isoformat(),
         "age_s": round(max(0.0, (now - answer.sampled_at).total_seconds()), 3),
         "took_s": round(answer.took_s, 3),

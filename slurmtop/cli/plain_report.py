@@ -35,7 +35,15 @@ async def queue_lines(wiring: Wiring, *, all_users: bool) -> list[str]:
     answer = await fetch_queue(wiring, all_users=all_users)
     jobs, now = in_order(answer.value.rows), wiring.clock.now()
     whose = whose_text(wiring, all_users=all_users)
-    lines = [summary_line(jobs, whose=whose, sampled_at=answer.sampled_at, now=now)]
+    lines = [
+        summary_line(
+            jobs,
+            whose=whose,
+            sampled_at=answer.sampled_at,
+            now=now,
+            recorded_at=wiring.recorded_at,
+        )
+    ]
     bad = bad_records_text(answer.value.bad)
     if bad is not None:
         lines.append(bad)

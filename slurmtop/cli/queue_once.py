@@ -17,6 +17,8 @@ async def fetch_queue(wiring: Wiring, *, all_users: bool) -> Snapshot[Parsed[Job
         raise CannotWork(f"the queue cannot be read: {error.failure.sentence}") from error
     except RunnerError as error:
         raise CannotWork(f"the queue cannot be read: {error}") from error
+    if wiring.recorded_at is not None:
+        sampled_at = wiring.recorded_at
     return Snapshot(answer, sampled_at, wiring.clock.monotonic() - began)
 
 

@@ -159,6 +159,7 @@ def make_services(
         cluster_label=wiring.cluster or info.name or "",
         read_only=read_only,
         demo=demo,
+        recorded_at=lambda: wiring.recorded_at,
         private_data=info.hides_jobs,
         zone=LocalZone(),
         data_clock=wiring.data_clock,

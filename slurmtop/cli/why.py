@@ -3,19 +3,24 @@
 import dataclasses
 import json
 import os
+import sys
+from datetime import datetime
 
 from slurmtop import __version__
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, UsageError
 from slurmtop.cli.headless import run_to_end
+from slurmtop.cli.job_rows import recorded_text
 from slurmtop.cli.options import Options
 from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.cluster_info import read_cluster_info
 from slurmtop.collect.facts import gather_job_facts
 from slurmtop.collect.poller import SourceFailed
+from slurmtop.collect.recorded import recorded_job
 from slurmtop.collect.sacct import Accounting
 from slurmtop.model.facts import JobFacts
+from slurmtop.model.job import Job
 from slurmtop.model.ports import RunnerError
-from slurmtop.model.verdict import State, Verdict, verdict_dict
+from slurmtop.model.verdict import Missing, State, Verdict, verdict_dict
 from slurmtop.parse.mask import mask
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.why import explain_job, known_anywhere
@@ -23,6 +28,7 @@ from slurmtop.triage.words import copy_block, four_lines
 
 _PROBLEMS = frozenset({State.HUNG, State.FAILED, State.SLOW, State.RECOVERING})
 _WIDTH = 80
+_ONLY_QUEUE = "Nobody asked about job"
 
 
 def run(options: Options) -> int:
@@ -43,6 +49,12 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
         version = await _slurm_version(wiring) if options.copy else None
     finally:
         await wiring.aclose()
+    if wiring.recorded_at is not None:
+        note = f"from a recording of {recorded_text(wiring.recorded_at)}"
+        if any(said.why.startswith(_ONLY_QUEUE) for said in facts.missing):
+            verdict = _labelled(verdict, wiring.recorded_at)
+            note += "; nobody asked about this job alone there, so this is what the queue said"
+        print(f"slurmtop: {note}", file=sys.stderr)
     if options.json:
         print(json.dumps(verdict_dict(verdict), indent=1))
     elif options.copy:
@@ -54,7 +66,39 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
 
 
 async def gather(wiring: Wiring, job_id: str) -> JobFacts:
-    """The facts of one job, accounting and all."""
+    """The facts of one job, accounting and all.
+
+    In a replay the job may stand in a recorded queue although nobody asked about it alone.
+    """
+    facts = await _gather(wiring, job_id)
+    if wiring.replay is None or facts.controller_answered or known_anywhere(facts):
+        return facts
+    found = recorded_job(wiring.replay, job_id, cluster=wiring.cluster)
+    if found is None:
+        return facts
+    wiring.replay.queue_at = found.at
+    facts = await _gather(wiring, job_id, found.job, found.siblings)
+    said = Missing(
+        "slurm",
+        f"{_ONLY_QUEUE} {job_id} alone in this recording: what is said here is from"
+        f" the queue as recorded at {recorded_text(found.at)}.",
+    )
+    return dataclasses.replace(facts, missing=(said, *facts.missing))
+
+
+def _labelled(verdict: Verdict, at: datetime) -> Verdict:
+    """What squeue is said to show was not asked by that command, but stood in its whole answer."""
+    source = f"the queue as recorded at {recorded_text(at)}"
+    evidence = tuple(
+        dataclasses.replace(one, source=source) if one.source.startswith("squeue") else one
+        for one in verdict.evidence
+    )
+    return dataclasses.replace(verdict, evidence=evidence)
+
+
+async def _gather(
+    wiring: Wiring, job_id: str, job: Job | None = None, siblings: tuple[Job, ...] = ()
+) -> JobFacts:
     return await gather_job_facts(
         wiring.runner,
         wiring.clock,
@@ -62,6 +106,8 @@ async def gather(wiring: Wiring, job_id: str) -> JobFacts:
         cluster=wiring.cluster,
         mark=wiring.mark,
         accounting=Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark),
+        job=job,
+        siblings=siblings,
         want_expected_start=True,
         me=wiring.who,
     )

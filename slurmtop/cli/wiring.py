@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,15 @@ LOG_NAME = "actions.jsonl"
 
 
 class ReplayClock:
-    """The time at which a recording was made, running on: ages in a replay are those of then."""
+    """The time at which what is shown was recorded. It stands still between two answers of the
+    queue: ages in a replay are those of then, and nothing ticks that nobody saw."""
 
-    def __init__(self, real: Clock, started_at: datetime) -> None:
+    def __init__(self, real: Clock, replay: ReplayRunner) -> None:
         self._real = real
-        self._shift: timedelta = started_at - real.now()
+        self._replay = replay
 
     def now(self) -> datetime:
-        return self._real.now() + self._shift
+        return self._replay.queue_at
 
     def monotonic(self) -> float:
         return self._real.monotonic()
@@ -72,6 +73,12 @@ class Wiring:
     data_clock: Clock | None = None
     """The reader's clock, where the cluster's runs ``speed`` times as fast (the demo)."""
     speed: float = 1.0
+    replay: ReplayRunner | None = None
+
+    @property
+    def recorded_at(self) -> datetime | None:
+        """When what is shown was recorded; None where it is not from a recording."""
+        return None if self.replay is None else self.replay.queue_at
 
     async def aclose(self) -> None:
         """End every child, then write the rest of the recording."""
@@ -190,7 +197,7 @@ def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
         replay = ReplayRunner(folder)
     except (OSError, ValueError) as error:
         raise CannotWork(f"cannot replay {folder}: {_why(error)}") from error
-    shifted = ReplayClock(clock, replay.started_at)
+    shifted = ReplayClock(clock, replay)
     return Wiring(
         runner=MeteredRunner(replay, shifted),
         clock=shifted,
@@ -198,6 +205,7 @@ def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
         cluster=cluster,
         mark=replay.mark,
         live=False,
+        replay=replay,
     )
 
 

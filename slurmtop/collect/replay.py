@@ -45,6 +45,10 @@ class ReplayRunner:
         self._answers: dict[Key, list[Any]] = {}
         self._next: dict[Key, int] = {}
         self._stdouts: dict[Key, bytes] = {}
+        self.queue_answers: list[tuple[tuple[str, ...], Completed]] = []
+        """Every recorded answer of the queue, not of one job: the command and how it ended."""
+        self.queue_at: datetime = self.started_at
+        """When the newest answer of squeue that was given out had been recorded."""
         for entry in self._lines(COMMANDS):
             self._take(entry, self._command)
         for entry in self._lines(FILES):
@@ -53,6 +57,8 @@ class ReplayRunner:
     async def run(self, command: Command) -> Completed:
         done = self._answer(command_key(command, stream=False), _spoken(command))
         if isinstance(done, Completed):
+            if command.argv[0] == "squeue":
+                self.queue_at = done.started_at
             return done
         raise _fresh(done)
 
@@ -143,7 +149,7 @@ class ReplayRunner:
         else:
             stdout = self._stdouts[key] = bytes_of(entry["stdout"])
         rc = entry["rc"]
-        return key, Completed(
+        done = Completed(
             rc=None if rc is None else int(rc),
             stdout=stdout,
             stderr=bytes_of(entry["stderr"]),
@@ -151,6 +157,10 @@ class ReplayRunner:
             took_s=float(entry["took_s"]),
             truncated=bool(entry["truncated"]),
         )
+        argv = command.argv
+        if argv[0] == "squeue" and "-O" in argv[:-1] and "-j" not in argv and done.rc == 0:
+            self.queue_answers.append((argv, done))
+        return key, done
 
     def _file(self, entry: dict[str, Any]) -> tuple[Key, Any]:
         op, path, host = entry["op"], entry["path"], entry["host"]

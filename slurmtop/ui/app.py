@@ -139,6 +139,7 @@ class SlurmtopApp(App[None]):
             services.zone,
             what="everybody's jobs" if feed.all_users else "your jobs",
             widening=feed.widening,
+            recorded=services.recorded_at() is not None,
         )
 
     def known_at(self) -> datetime:

@@ -79,6 +79,10 @@ def _no_calls() -> int:
     return 0
 
 
+def _not_recorded() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """``cluster`` is the name in every key (``""`` for the local one), ``cluster_label`` the
@@ -101,6 +105,8 @@ class Services:
     demo: str = ""
     private_data: bool = False
     zone: tzinfo = UTC
+    recorded_at: Callable[[], datetime | None] = _not_recorded
+    """When what is shown was recorded; None for what is not from a recording."""
     data_clock: Clock | None = None
     """The clock behind ages of data, where it is not ``clock``: in the demo, where the
     cluster's time runs ``speed`` times as fast as the reader's."""

@@ -117,6 +117,8 @@ def test_a_recorded_screen_is_replayed(slurm: StandIns, home: Path, tmp_path: Pa
     calls = len(slurm.calls)
     with Terminal({**slurm.environ(home), "PATH": "/nowhere"}, "--replay", folder) as terminal:
         terminal.wait_for("my-training")
+        terminal.wait_for("REPLAY of 20")
+        terminal.wait_for("as recorded, nobody is asked")
         terminal.type("q")
         assert terminal.leave() == 0
     assert len(slurm.calls) == calls

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -207,3 +208,27 @@ def test_a_recording_gives_the_same_answer(slurm: StandIns, home: Path, tmp_path
         both.pop("made_at")
     assert one == two
     assert Path(folder).stat().st_mode & 0o077 == 0
+
+
+def test_a_job_of_the_recorded_queue_is_answered_from_there(
+    slurm: StandIns, home: Path, tmp_path: Path
+) -> None:
+    slurm.say(jobs=[queue_row("4711", State="PENDING", Reason="Priority", StartTime="N/A")])
+    folder = str(tmp_path / "recording")
+    first = slurmtop(slurm.environ(home), "jobs", "--record", folder)
+    assert "from a recording" not in first.stdout
+    environ = {**slurm.environ(home), "PATH": "/nowhere"}
+    for arguments in (("jobs",), ()):
+        again = slurmtop(environ, *arguments, "--replay", folder)
+        assert re.search(r"\(from a recording of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\)", again.stdout)
+    listed = slurmtop(environ, "jobs", "--json", "--replay", folder)
+    assert json.loads(listed.stdout)["recorded_at"]
+    why = slurmtop(environ, "why", "4711", "--replay", folder)
+    assert (why.returncode, "neither the controller" in why.stdout) == (0, False), why.stdout
+    assert "waiting" in why.stdout, why.stdout
+    assert re.search(r"proof +the queue as recorded at 20[-\d :]+: 4711 PENDING", why.stdout)
+    assert "this is what the queue said" in why.stderr
+    told = json.loads(slurmtop(environ, "why", "4711", "--json", "--replay", folder).stdout)
+    assert "from the queue as recorded at" in told["missing"][0]["why"]
+    unknown = slurmtop(environ, "why", "4799", "--replay", folder)
+    assert unknown.returncode == 1

@@ -40,6 +40,8 @@ class QueueHead:
     problems_only: bool = False
     read_only: bool = False
     demo: str = ""
+    replay: str = ""
+    """When what is shown was recorded, for a replay."""
     idle: bool = False
     private_data: bool = False
     """Slurm may hide other people's jobs from this user."""
@@ -83,6 +85,8 @@ def _marks(head: QueueHead) -> list[Line]:
     out: list[Line] = []
     if head.demo:
         out.append(((f"DEMO {visible(head.demo)}, simulated", "warn"),))
+    if head.replay:
+        out.append(((f"REPLAY of {head.replay}", "warn"),))
     if head.read_only:
         out.append((("read-only", "warn"),))
     return out

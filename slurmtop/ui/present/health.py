@@ -12,6 +12,8 @@ from slurmtop.ui.present.job import moment_text
 
 #: A call in flight for less than this is nothing to speak of.
 PATIENCE_S = 5.0
+#: An answer from further in the future than this: the clock of this machine stepped back.
+CLOCK_SLACK_S = 5.0
 #: How many intervals may pass before data counts as old although nothing failed.
 OLD_AFTER = 2.5
 
@@ -39,6 +41,8 @@ class HealthWords:
     condition: Condition
     sentence: str
     role: str
+    older: bool = False
+    """True where what is shown answers an older question."""
 
     @property
     def body(self) -> str:
@@ -48,7 +52,7 @@ class HealthWords:
     @property
     def old_rows(self) -> bool:
         """True where what is shown must look old."""
-        return self.condition is Condition.STALE
+        return self.older or self.condition is Condition.STALE
 
 
 def describe_health(
@@ -58,15 +62,18 @@ def describe_health(
     *,
     what: str = "the queue",
     widening: bool = False,
+    recorded: bool = False,
 ) -> HealthWords:
     """Say how fresh the data is, what went wrong, since when, and when the next try is.
 
+    ``recorded`` means that nobody is asked: the answers are those of a recording.
     ``what`` is asked for. ``widening`` means that older, narrower data is shown until then.
     """
     failure = health.failure
     asking_s = _age(health.asking_since, now)
     if failure is None and (health.good_at is None or widening):
-        return HealthWords(Condition.LOADING, f"loading: {_asking(what, asking_s)}", "busy")
+        words = f"loading: {_asking(what, asking_s)}"
+        return HealthWords(Condition.LOADING, words, "busy", older=widening)
     if failure is not None and health.good_at is None:
         words = (
             f"{_sentence(failure.sentence)}{_since(health, now, zone)}; {_next_try(health, now)}"
@@ -78,11 +85,13 @@ def describe_health(
     if failure is not None:
         return HealthWords(
             Condition.STALE,
-            f"stale: last answer {ago_text(age_s)} ago; {_sentence(failure.sentence)}"
+            f"stale: {_last_answer(health, now)}; {_sentence(failure.sentence)}"
             f"{_since(health, now, zone)}; {_next_try(health, now)}",
             "bad",
         )
     wait_s = max(health.interval_s, 1.0)
+    if stepped_back(health.good_at, now):
+        return HealthWords(Condition.STALE, f"stale: {_last_answer(health, now)}", "bad")
     if age_s > OLD_AFTER * wait_s + (health.took_s or 0.0):
         why = f"; no answer for {ago_text(asking_s)}" if health.asking_since else ""
         return HealthWords(Condition.STALE, f"stale: last answer {ago_text(age_s)} ago{why}", "bad")
@@ -92,9 +101,8 @@ def describe_health(
             Condition.SLOW, f"slow: no answer for {ago_text(asking_s)}{usual}", "warn"
         )
     bad = f"; {plural(health.bad_records, 'record')} unreadable" if health.bad_records else ""
-    return HealthWords(
-        Condition.FRESH, f"answered {ago_text(age_s)} ago{bad}", "warn" if bad else "dim"
-    )
+    fresh = "as recorded, nobody is asked" if recorded else f"answered {ago_text(age_s)} ago"
+    return HealthWords(Condition.FRESH, f"{fresh}{bad}", "warn" if bad else "dim")
 
 
 def _asking(what: str, asking_s: float) -> str:
@@ -104,6 +112,17 @@ def _asking(what: str, asking_s: float) -> str:
 
 def _age(moment: datetime | None, now: datetime) -> float:
     return 0.0 if moment is None else max(0.0, (now - moment).total_seconds())
+
+
+def stepped_back(moment: datetime | None, now: datetime) -> bool:
+    """Is ``moment``, which has been, ahead of the clock of this machine?"""
+    return moment is not None and (moment - now).total_seconds() > CLOCK_SLACK_S
+
+
+def _last_answer(health: SourceHealth, now: datetime) -> str:
+    if stepped_back(health.good_at, now):
+        return "nobody knows how old the last answer is: the clock of this machine stepped back"
+    return f"last answer {ago_text(_age(health.good_at, now))} ago"
 
 
 def _sentence(text: str) -> str:

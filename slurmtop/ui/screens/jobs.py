@@ -56,6 +56,7 @@ class JobsScreen(BaseScreen):
         self.view = JobView(problem=present.needs_somebody, expand=_hosts)
         self._layout: tuple[tuple[int, bool, int], present.Layout] | None = None
         self._id_cells = 6
+        self._with_user = False
         self._head_lines: tuple[Line, ...] = ()
         self._head = LinesBox(lambda _width: self._head_lines, id="queue-head")
         self._rows: Rows[Row] = Rows(self, id="queue")
@@ -107,8 +108,9 @@ class JobsScreen(BaseScreen):
         view, words = self.view, self._health()
         rows = view.rows
         cells = max(self._id_cells, present.id_width(rows))
-        if cells != self._id_cells:
-            self._id_cells = cells
+        with_user = self.tool.feed.shows_all_users
+        if (cells, with_user) != (self._id_cells, self._with_user):
+            self._id_cells, self._with_user = cells, with_user
             self._rows.repaint()
         self._rows.show(rows, view.cursor_index, old=words.old_rows, notice=self._notice(words))
         if self._filter.display:
@@ -123,7 +125,7 @@ class JobsScreen(BaseScreen):
         why = head.Emptiness(
             health=words,
             good_at=self.tool.health.good_at,
-            all_users=self.tool.feed.all_users,
+            all_users=self.tool.feed.shows_all_users,
             hidden=view.total,
             filter_text=view.query.text.strip(),
             filter_error=view.query.error,
@@ -147,7 +149,7 @@ class JobsScreen(BaseScreen):
             head.QueueHead(
                 cluster=services.cluster_label or services.cluster,
                 user=services.user,
-                all_users=feed.all_users,
+                all_users=feed.shows_all_users,
                 counts=view.totals() if self.tool.book.sampled_at is not None else None,
                 health=self._health(),
                 calls=services.calls_last_minute(),
@@ -157,11 +159,16 @@ class JobsScreen(BaseScreen):
                 problems_only=view.problems_only,
                 read_only=services.read_only,
                 demo=services.demo,
+                replay=self._recorded(),
                 idle=feed.idle,
-                private_data=services.private_data and feed.all_users,
+                private_data=services.private_data and feed.shows_all_users,
             ),
             width,
         )
+
+    def _recorded(self) -> str:
+        at = self.services.recorded_at()
+        return "" if at is None else f"{at.astimezone(self.services.zone):%Y-%m-%d %H:%M:%S}"
 
     # The painter of the rows
 
@@ -187,7 +194,7 @@ class JobsScreen(BaseScreen):
         return present.Now(still, self.services.user, wall)
 
     def _columns(self, width: int) -> present.Layout:
-        key = (width, self.tool.feed.all_users, self._id_cells)
+        key = (width, self._with_user, self._id_cells)
         if self._layout is None or self._layout[0] != key:
             self._layout = (key, present.lay_out(width, with_user=key[1], id_cells=key[2]))
         return self._layout[1]
@@ -298,7 +305,6 @@ class JobsScreen(BaseScreen):
 
     def action_all_users(self) -> None:
         self.tool.show_all_users(not self.tool.feed.all_users)
-        self._rows.repaint()
         self._show()
 
     def action_copy(self) -> None:
