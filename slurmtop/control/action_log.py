@@ -1,4 +1,8 @@
-"""One line of JSON for everything slurmtop did to a job: who, when, what, what became of it."""
+"""Two lines of JSON for everything slurmtop does to a job, with one ``id`` in both.
+
+``asked`` is written before the first command: who, when, what, to which jobs. ``outcome`` follows
+when it is known what became of it, which may take 90 s; it is missing where slurmtop was killed.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +24,13 @@ class AppendOnly(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One action. ``outcomes`` maps each job to (result, sentence)."""
+    """One line of an action. ``outcomes`` maps each job to (result, sentence).
 
+    ``event`` is ``asked`` or ``outcome``; before the outcome a job's result is ``asked`` too.
+    """
+
+    id: str
+    event: str
     when: datetime
     kind: str
     cluster: str
@@ -56,6 +65,8 @@ def entry_line(entry: Entry, *, who: str, uid: int) -> bytes:
     """The line without its newline; text of any kind stays on one line, secrets are masked."""
     value = {
         "schema": SCHEMA,
+        "id": entry.id,
+        "event": entry.event,
         "when": entry.when.isoformat(timespec="seconds"),
         "who": who,
         "uid": uid,

@@ -4,7 +4,8 @@ What scancel prints is never taken as the outcome: it says nothing and exits 0 f
 does not exist. Only the read-back makes a job "cancelled"; where that fails it is not known.
 """
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -71,11 +72,13 @@ class Executor:
         if refused is not None:
             return Outcome(action=action, refused=refused, started_at=started_at)
         run = _Run(action, still_same or self._still_same)
+        # Before anything runs: whoever kills slurmtop now still finds what it was doing.
+        trouble = self._log.record(run.asked(started_at))
         try:
             await self._send(run)
             await self._await_end(run)
         finally:
-            trouble = self._log.record(run.entry(started_at))
+            trouble = self._log.record(run.ended(self._clock.now())) or trouble
         return Outcome(
             action=action,
             jobs=run.outcomes(),
@@ -135,6 +138,7 @@ class _Run:
 
     def __init__(self, action: Action, still_same: StillSame | None) -> None:
         self.action = action
+        self._log_id = secrets.token_hex(8)
         self.argvs: list[tuple[str, ...]] = []
         self.shown: set[Target] = set()
         self._known: dict[Target, JobOutcome] = {}
@@ -180,15 +184,36 @@ class _Run:
     def outcomes(self) -> tuple[JobOutcome, ...]:
         return tuple(self._known.get(target) or _unknown(target) for target in self.action.targets)
 
-    def entry(self, when: datetime) -> Entry:
+    def asked(self, when: datetime) -> Entry:
+        """What is about to be done, to the jobs that are still those that were confirmed."""
+        outcomes = {
+            str(target.key): ("asked", "") for target in self.targets if target not in self._known
+        }
+        meant = argvs_for(self.action.kind, self.targets, self.action.cluster)
+        return self._entry("asked", when, meant, outcomes)
+
+    def ended(self, when: datetime) -> Entry:
+        """What was done, and what is known of each job by now."""
+        outcomes = {
+            str(item.target.key): (str(item.result), item.sentence) for item in self.outcomes()
+        }
+        return self._entry("outcome", when, self.argvs, outcomes)
+
+    def _entry(
+        self,
+        event: str,
+        when: datetime,
+        argvs: Sequence[Sequence[str]],
+        outcomes: Mapping[str, tuple[str, str]],
+    ) -> Entry:
         return Entry(
+            id=self._log_id,
+            event=event,
             when=when,
             kind=str(self.action.kind),
             cluster=self.action.cluster,
-            argvs=tuple(self.argvs),
-            outcomes={
-                str(item.target.key): (str(item.result), item.sentence) for item in self.outcomes()
-            },
+            argvs=tuple(argvs),
+            outcomes=outcomes,
             verdict=self.action.verdict,
         )
 

@@ -235,10 +235,11 @@ class Desk:
         return self.wire.asked_of("scancel")
 
     def logged(self) -> list[dict[str, Any]]:
-        """The log of actions, line by line."""
+        """The outcomes in the log of actions, line by line."""
         if not self.action_log.exists():
             return []
-        return [json.loads(line) for line in self.action_log.read_text().splitlines()]
+        lines = [json.loads(line) for line in self.action_log.read_text().splitlines()]
+        return [line for line in lines if line["event"] == "outcome"]
 
 
 @asynccontextmanager

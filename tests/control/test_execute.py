@@ -291,10 +291,15 @@ async def test_what_was_done_is_written_down() -> None:
     bench.queue = [{"4711": "CANCELLED"}]
     action = dataclasses.replace(plan(job("4711")), verdict="failed: HF_TOKEN=hf_" + "a" * 34)
     await bench.run(action)
-    (line,) = bench.logged
+    asked, line = bench.logged
+    assert (asked["event"], line["event"]) == ("asked", "outcome")
+    assert asked["id"] == line["id"] != ""
+    assert asked["commands"] == line["commands"]
+    assert asked["jobs"] == [{"job": "4711", "outcome": "asked", "says": ""}]
+    assert asked["when"] == "2031-05-05T12:00:00+00:00"
     assert line["who"] == "anna"
     assert line["uid"] == 20011
-    assert line["when"] == "2031-05-05T12:00:00+00:00"
+    assert str(line["when"]) > str(asked["when"])
     assert line["commands"] == [["scancel", "4711"]]
     assert line["jobs"] == [{"job": "4711", "outcome": "cancelled", "says": "job 4711: cancelled"}]
     assert "aaaa" not in str(line["verdict"])
@@ -310,6 +315,26 @@ async def test_a_log_that_cannot_be_written_is_said_and_stops_nothing() -> None:
     assert "No space left" in outcome.trouble
 
 
+async def test_what_is_asked_is_written_down_before_it_is_done() -> None:
+    bench = Bench()
+    seen: list[list[str]] = []
+
+    def scancel(command: Command) -> Completed:
+        seen.append([str(line["event"]) for line in bench.logged])
+        return Completed(0, b"", b"", bench.clock.now(), 0.1)
+
+    bench.runner = FakeRunner(bench.clock)
+    bench.runner.on_call("scancel *", scancel)
+    bench.runner.on_call("squeue *", bench._squeue)
+    bench.queue = [{"4711": "CANCELLED"}]
+    log = ActionLog(lambda: bench.lines, who="anna", uid=20011)
+    read_back = QueueReadBack(bench.runner)
+    bench.executor = Executor(bench.runner, bench.clock, log, read_only=False, read_back=read_back)
+    await bench.run(plan(job("4711")))
+    assert seen == [["asked"]]
+    assert [line["event"] for line in bench.logged] == ["asked", "outcome"]
+
+
 async def test_leaving_meanwhile_still_leaves_a_line() -> None:
     bench = Bench()
     bench.queue = [{"4711": "COMPLETING"}]
@@ -319,13 +344,15 @@ async def test_leaving_meanwhile_still_leaves_a_line() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    (line,) = bench.logged
+    _, line = bench.logged
     assert line["commands"] == [["scancel", "4711"]]
     assert "still completing" in str(line["jobs"])
 
 
 def test_a_log_line_is_one_line() -> None:
     entry = Entry(
+        id="1f",
+        event="outcome",
         when=NOW,
         kind="cancel",
         cluster="",
