@@ -140,7 +140,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         r"Rate limit exceeded|RPC rate limited",
         Trouble.RATE_LIMITED,
-        "The controller limits how often you may ask it; {program} waits before the next call.",
+        "The controller limits how often you may ask it, and refused {program}.",
         30.0,
     ),
     _rule(
@@ -151,14 +151,14 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         r"Socket timed out|Connection timed out|timed out on send/recv",
         Trouble.BUSY,
-        "The controller is too busy to answer {program} in time; it is asked again later.",
+        "The controller is too busy to answer {program} in time.",
     ),
     _rule(
         r"Unable to contact slurm controller(?: \(([^)]*)\))?|Unexpected message received"
         r"|Connection refused|controller .*not respond",
         Trouble.DOWN,
-        "{program} does not reach the Slurm controller: it is down, failing over, or the network "
-        "is broken. Running jobs go on; it is asked again later.",
+        "Running jobs go on, but {program} does not reach the Slurm controller: it is down, "
+        "failing over, or the network is broken.",
     ),
     _rule(
         r"No cluster '?([^'\s]+)'? known by database"
@@ -305,8 +305,7 @@ def explain_failure(
         waited = "" if elapsed_s is None else f" within {elapsed_s:.0f} s"
         return Failure(
             Trouble.TIMEOUT,
-            f"{program} did not answer{waited} and was stopped; the controller may be busy. It is "
-            "asked again later.",
+            f"{program} did not answer{waited} and was stopped; the controller may be busy.",
             raw,
         )
     if rc == 126:

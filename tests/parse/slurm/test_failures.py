@@ -1,6 +1,7 @@
 """Failures of the clients: what kind, a sentence with a way out, and when to ask again."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
+from slurmtop.parse.slurm import failures
 from slurmtop.parse.slurm.failures import explain_failure
 from tests.parse.slurm.support import FIXTURES, VERSIONS, case
 
@@ -182,3 +184,10 @@ def test_any_ending_has_a_sentence(program: str, rc: int | None, stderr: bytes |
     assert failure.sentence.strip()
     assert "{" not in failure.sentence or "{" in str(stderr)
     assert visible(failure.sentence) == failure.sentence
+
+
+def test_no_sentence_promises_what_only_a_poller_can_keep() -> None:
+    told = [rule.sentence for rule in failures._RULES]
+    told.append(explain_failure("squeue", None, b"", elapsed_s=120.0).sentence)
+    for sentence in told:
+        assert not re.search(r"asked again|waits before|next (?:try|call)", sentence), sentence
