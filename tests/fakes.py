@@ -50,6 +50,10 @@ class FakeClock:
         self._step(target)
         await settle()
 
+    def step(self, seconds: float) -> None:
+        """The clock on the wall is set; nobody waits for longer or shorter."""
+        self._now += timedelta(seconds=seconds)
+
     def _step(self, when: float) -> None:
         delta = max(0.0, when - self._monotonic)
         self._monotonic += delta

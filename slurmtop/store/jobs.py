@@ -145,6 +145,15 @@ class JobBook:
         self.version += 1
         return events
 
+    def rewind(self, to: datetime) -> None:
+        """The clock stepped back behind the last answer: what comes now is newer all the same."""
+        if self.sampled_at is None or self.sampled_at <= to:
+            return
+        self.sampled_at = to
+        for key, gone in self._gone.items():
+            if gone.since > to:
+                self._gone[key] = replace(gone, since=to)
+
     def settle(
         self,
         key: JobKey,

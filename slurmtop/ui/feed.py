@@ -48,6 +48,11 @@ class QueueFeed:
         return self.book.sampled_at is not None and self.book.user != self._user
 
     @property
+    def shows_all_users(self) -> bool:
+        """Is what is shown everybody's? It stays so until the answer to another wish."""
+        return self.all_users if self.book.sampled_at is None else self.book.user is None
+
+    @property
     def _user(self) -> str | None:
         return None if self.all_users else self._services.user
 
@@ -59,6 +64,8 @@ class QueueFeed:
         self._started_at = clock.monotonic()
 
         def answered(answer: Snapshot[Parsed[Job]]) -> None:
+            # One poller at a time: an answer that looks older came after the clock stepped back.
+            self.book.rewind(answer.sampled_at)
             self._on_events(self.book.apply(answer.value.rows, answer.sampled_at, user=user))
 
         self._poller = self._services.open_queue(
@@ -113,7 +120,22 @@ class QueueFeed:
 
     def _health_came(self, health: SourceHealth) -> None:
         if health.good_at is None:
-            # A new poller knows nothing of the answers before it, but they are on the screen.
-            health = replace(health, good_at=self.book.sampled_at)
+            health = _carried_on(self.health, health)
         self.health = health
         self._on_health(health)
+
+
+def _carried_on(former: SourceHealth, health: SourceHealth) -> SourceHealth:
+    """``health`` of a poller without an answer yet, with what the one before it knew.
+
+    Its answers are on the screen, and an outage is not over because somebody else asks.
+    """
+    failure = health.failure
+    if failure is None and former.failure is not None:
+        failure = replace(former.failure, retry_after_s=None)
+    return replace(
+        health,
+        good_at=former.good_at,
+        failure=failure,
+        failing_since=former.failing_since or health.failing_since,
+    )

@@ -22,6 +22,7 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.ui.actions_flow import cancel_jobs
+from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.job import JobScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
@@ -127,6 +128,11 @@ async def test_why_at_80_by_24(
         golden(name, app)
 
 
+def header_of(app: SlurmtopApp) -> list[str]:
+    """The lines above the tabs."""
+    return screen_text(app).splitlines()[:5]
+
+
 async def test_what_is_awaited_is_said_and_an_older_verdict_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -206,7 +212,7 @@ async def test_a_grown_log_is_judged_again_without_asking_slurm() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await bench.open(pilot)
         assert "step 1 of 9" in screen_text(app)
-        bench.runner.files[OUT] += b"RuntimeError: NCCL error\n"
+        bench.runner.files[OUT] = b"step 1/9\nRuntimeError: NCCL error\n"
         bench.runner.mtimes[OUT] = bench.clock.now() + timedelta(seconds=10)
         await bench.advance(pilot, 16)
         await bench.settled(pilot)
@@ -333,6 +339,32 @@ async def test_an_outage_is_said_and_the_job_stays(monkeypatch: pytest.MonkeyPat
         text = screen_text(app)
         assert "llm-pretrain" in text
         assert "! no answer, data 3 min old" in text
+
+
+async def test_in_an_outage_what_ticks_stands_still_at_the_last_answer() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        before = header_of(app)
+        await bench.advance(pilot, 20)
+        assert header_of(app)[1:3] != before[1:3]
+        await bench.fail(pilot, "the controller does not answer")
+        await bench.advance(pilot, 300)
+        assert header_of(app)[1:3] == before[1:3]
+        assert "! no answer, data 5 min old" in screen_text(app)
+        await bench.answer(pilot, (JOB,))
+        assert header_of(app)[1:3] != before[1:3]
+
+
+async def test_a_clock_that_stepped_back_makes_no_data_young() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        bench.clock.step(-3600)
+        await bench.advance(pilot, 1)
+        assert "! age of the data unknown: the clock stepped back" in screen_text(app)
 
 
 async def test_a_job_that_left_shows_what_accounting_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The Jobs screen, driven by keys over a queue that answers when told to."""
 
 import random
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,13 +11,13 @@ from textual import events
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import AccountingRecord, Job
-from slurmtop.model.snapshot import Trouble
+from slurmtop.model.snapshot import SourceHealth, Trouble
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.widgets.rows import Rows
 from tests.build import make_job, make_state
-from tests.fakes import START
+from tests.fakes import START, FakeClock
 from tests.ui.golden import FOLDER, Golden, screen_text
 from tests.ui.harness import Bench, burst
 
@@ -525,6 +526,69 @@ async def test_all_users_asks_anew_and_shows_the_old_rows_meanwhile() -> None:
         await bench.answer(pilot, queue())
         assert "bob" not in screen_text(app)
         assert not app.book.gone
+
+
+async def test_other_peoples_rows_are_not_called_mine_nor_fresh_until_the_answer() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("a")
+        await bench.advance(pilot, 2)
+        await bench.answer(pilot, [*queue(), make_job("88", user="bob")])
+        assert "USER" in screen_text(app)
+        assert not rows_of(app).old
+        await pilot.press("a")
+        text = screen_text(app)
+        assert "everybody" in text.splitlines()[0]
+        assert "USER" in text
+        assert rows_of(app).old
+        await bench.advance(pilot, 2)
+        await bench.answer(pilot, queue())
+        text = screen_text(app)
+        assert "jobs of anna" in text.splitlines()[0]
+        assert "USER" not in text
+        assert not rows_of(app).old
+
+
+async def test_another_poller_does_not_end_an_outage() -> None:
+    reader = FakeClock()
+    bench = Bench(data_clock=reader, speed=20.0)
+    app = bench.app()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await bench.advance(pilot, 30)
+        await bench.answer(pilot, queue())
+        good_at = reader.now()
+        bench.queue.health = replace(bench.queue.health, good_at=good_at)
+        bench.queue.poller.on_health(bench.queue.health)
+        await bench.fail(pilot, "The controller does not answer.")
+        await pilot.press("a")
+        await bench.advance(pilot, 40)
+        bench.queue.health = SourceHealth("queue", interval_s=20.0)
+        bench.queue.asking()
+        await pilot.pause()
+        assert app.health.failure is not None
+        assert app.health.good_at == good_at
+        assert "The controller does not answer since" in screen_text(app)
+        assert "jobs of anna" in screen_text(app)
+        since = app.health.failing_since
+        await bench.fail(pilot, "Still nothing.")
+        assert app.health.failing_since == since
+        assert "Still nothing" in screen_text(app)
+        await bench.answer(pilot, queue())
+        assert app.health.failure is None
+
+
+async def test_answers_after_the_clock_stepped_back_are_shown() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await bench.answer(pilot, [make_job("1")])
+        bench.clock.step(-3600)
+        await bench.advance(pilot, 1)
+        assert "the clock of this machine stepped back" in screen_text(app)
+        await bench.answer(pilot, [make_job("2")])
+        assert {job.key.id for job in app.book.jobs} == {"2"}
+        assert "stepped back" not in screen_text(app)
 
 
 async def test_pressing_a_many_times_asks_no_more_than_every_two_seconds() -> None:

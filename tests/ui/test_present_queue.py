@@ -119,6 +119,15 @@ def test_only_stale_rows_look_old() -> None:
         assert words.old_rows is (condition is Condition.STALE)
 
 
+@pytest.mark.parametrize("failure", [None, DOWN])
+def test_an_answer_from_the_future_is_never_young(failure: Failure | None) -> None:
+    ahead = describe_health(health(good_at=ago(-600), took_s=0.3, failure=failure), START)
+    assert ahead.condition is Condition.STALE
+    assert "the clock of this machine stepped back" in ahead.sentence
+    near = describe_health(health(good_at=ago(-3), took_s=0.3), START)
+    assert near.condition is Condition.FRESH
+
+
 # Cells
 
 

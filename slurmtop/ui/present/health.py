@@ -8,12 +8,10 @@ from enum import StrEnum
 from slurmtop.model.snapshot import SourceHealth, Trouble
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
-from slurmtop.ui.present.job import moment_text
+from slurmtop.ui.present.job import CLOCK_SLACK_S, moment_text
 
 #: A call in flight for less than this is nothing to speak of.
 PATIENCE_S = 5.0
-#: An answer from further in the future than this: the clock of this machine stepped back.
-CLOCK_SLACK_S = 5.0
 #: How many intervals may pass before data counts as old although nothing failed.
 OLD_AFTER = 2.5
 

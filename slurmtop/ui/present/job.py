@@ -15,6 +15,8 @@ from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, join_wit
 
 HEADER_LINES = 5
 DASH = "–"
+#: Data from further in the future than this: the clock of this machine stepped back.
+CLOCK_SLACK_S = 5.0
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -78,6 +80,8 @@ class JobCard:
     gone: bool = False
     unknown: bool = False
     stale_after_s: float = 60.0
+    still_at: datetime | None = None
+    """The moment at which what ticks stands still: up to then it is known; None is now."""
 
 
 def state_words(state: JobState) -> str:
@@ -176,10 +180,11 @@ def header_lines(
             ends((("Job ", "label"), (visible(card.asked), "strong")), _age(card, now), width),
         )
         return lines + ((),) * (HEADER_LINES - len(lines))
+    still = card.still_at or now
     return (
         _title(card, job, width),
-        _clock_line(card, job, now, width, zone),
-        _place_line(card, job, now, width),
+        _clock_line(card, job, still, width, zone),
+        _place_line(card, job, still, width),
         _account_line(job, width),
         ends(_times(card, job, now, zone), _age(card, now), width),
     )
@@ -280,6 +285,8 @@ def _age(card: JobCard, now: datetime) -> Line:
     if card.sampled_at is None:
         return ((card.trouble or "asking Slurm …", "bad" if card.trouble else "busy"),)
     age = (now - card.sampled_at).total_seconds()
+    if age < -CLOCK_SLACK_S:
+        return (("! age of the data unknown: the clock stepped back", "bad"),)
     if card.trouble:
         return ((f"! no answer, data {ago_text(age)} old", "bad"),)
     if card.gone:

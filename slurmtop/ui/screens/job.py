@@ -131,6 +131,7 @@ class JobScreen(BaseScreen):
             unknown=facts is not None and job is None,
             gone=gone is not None and not (job is not None and job.state.ended),
             stale_after_s=2.5 * max(health.interval_s, 20.0),
+            still_at=gone.since if gone is not None else self.tool.known_at(),
         )
 
     def _header_lines(self, width: int) -> tuple[Line, ...]:
