@@ -23,7 +23,7 @@ class PrivateFolder:
     """A folder of ours and the files in it, each by its plain name.
 
     Made with its parents (0700) where it does not exist. Raises :class:`UnsafeFolder` for a
-    folder that others may write to, that belongs to somebody else, or that is a link;
+    folder that others may look into or write to, that belongs to somebody else, or that is a link;
     ``OSError`` as usual where it cannot be made or written.
     """
 
@@ -126,7 +126,9 @@ def _why_unsafe(info: os.stat_result) -> str | None:
     if info.st_mode & stat.S_ISVTX:
         return "is a folder shared by all users: name a folder of your own, or a new one inside it."
     if info.st_mode & 0o022:
-        return "may be written to by others: chmod go-w it, or name another folder."
+        return "may be written to by others: name a new folder, or one of mode 0700."
+    if info.st_mode & 0o077:
+        return "is open to others: name a new folder, or one of mode 0700."
     return None
 
 

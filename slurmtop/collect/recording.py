@@ -86,6 +86,9 @@ class RecordingRunner:
     def __init__(self, inner: Runner, folder: PrivateFolder, *, clock: Clock, mark: bytes) -> None:
         if folder.read(SESSION) is not None:
             raise RecordingExists(f"{folder.path} holds a recording already: name a new folder.")
+        if folder.names():
+            # A home or a project is no place for it: it is read, copied and deleted whole.
+            raise RecordingExists(f"{folder.path} holds other files already: name a new folder.")
         session = {
             "schema": SCHEMA,
             "started_at": clock.now().isoformat(),

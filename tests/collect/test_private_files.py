@@ -78,13 +78,15 @@ def test_a_folder_like_tmp_is_refused_but_one_inside_is_fine(tmp_path: Path) -> 
     assert mode(PrivateFolder(place / "mine").path) == 0o700
 
 
-def test_a_folder_that_others_may_only_read_is_kept_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bits", [0o755, 0o750, 0o705, 0o711])
+def test_a_folder_that_others_may_look_into_is_refused(tmp_path: Path, bits: int) -> None:
     place = tmp_path / "x"
-    place.mkdir(mode=0o755)
-    folder = PrivateFolder(place)
-    folder.write("f", b"")
-    assert mode(place) == 0o755
-    assert mode(place / "f") == 0o600
+    place.mkdir()
+    place.chmod(bits)
+    with pytest.raises(UnsafeFolder, match="is open to others"):
+        PrivateFolder(place)
+    assert mode(place) == bits
+    assert mode(PrivateFolder(place / "mine").path) == 0o700
 
 
 def test_somebody_elses_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,6 +247,12 @@ async def test_files_are_for_the_owner_alone(tape: Tape) -> None:
 async def test_one_folder_holds_one_recording(tape: Tape, tmp_path: Path) -> None:
     with pytest.raises(RecordingExists, match="holds a recording already"):
         Tape(tape.path)
+    full = tmp_path / "full"
+    full.mkdir(mode=0o700)
+    (full / "letters.txt").write_text("x")
+    with pytest.raises(RecordingExists, match="holds other files already"):
+        Tape(full)
+    assert [path.name for path in full.iterdir()] == ["letters.txt"]
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
