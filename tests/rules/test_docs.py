@@ -52,6 +52,18 @@ def test_security_page_lists_exactly_the_programs_that_are_started() -> None:
     assert programs_in_security_page() == programs_in_code()
 
 
+def test_what_is_called_not_yet_used_is_used_by_nothing() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    unused = re.findall(r"^\| `([a-z-]+)` .*not yet used", text, re.MULTILINE)
+    assert unused == ["sinfo"]
+    users = [
+        path
+        for path in sorted((ROOT / "slurmtop").rglob("*.py"))
+        if "collect.sinfo" in path.read_text(encoding="utf-8")
+    ]
+    assert users == []
+
+
 def test_the_readme_key_table_is_the_table() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert with_table(text) == text
