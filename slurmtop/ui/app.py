@@ -1,6 +1,6 @@
 """The app: holds the services and the queue, and hands keys and news to its screens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from textual import events
 from textual.app import App
 from textual.command import CommandPalette
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
@@ -20,16 +21,17 @@ from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
 from slurmtop.model.text import visible
 from slurmtop.store.jobs import JobBook, JobEvent
-from slurmtop.ui.bindings import bindings_for, keymap_of
+from slurmtop.ui.bindings import bindings_for, keymap_of, keys_of
 from slurmtop.ui.commands import SlurmtopCommands
 from slurmtop.ui.feed import QueueFeed
+from slurmtop.ui.keys import KEYS, Level
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
 from slurmtop.ui.present.health import HealthWords, describe_health
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.services import Services
-from slurmtop.ui.themes import load_themes, variable_defaults
+from slurmtop.ui.themes import NoColours, load_themes, variable_defaults
 
 FEW_COLOURS_THEME = "slurmtop-contrast"
 
@@ -74,6 +76,10 @@ class SlurmtopApp(App[None]):
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variable_defaults(self.current_theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        filters = super().get_line_filters()
+        return [*filters, NoColours()] if self.no_color else filters
 
     def on_mount(self) -> None:
         self.set_keymap(self.own_keys)
@@ -201,10 +207,25 @@ class SlurmtopApp(App[None]):
             if self.screen is self._unseen:
                 return
             if isinstance(event, events.Key) and not isinstance(self.focused, Input):
+                if self._kept_back(event.key):
+                    return
                 for priority in (True, False):
                     if await self._check_bindings(event.key, priority=priority):
                         return
         await super().on_event(event)
+
+    def _kept_back(self, key: str) -> bool:
+        """Tell why a key that would change something does nothing in read-only mode."""
+        screen = self.screen
+        if not self.services.read_only or not isinstance(screen, BaseScreen):
+            return False
+        for entry in KEYS:
+            acts = entry.level is not Level.SAFE and not set(entry.scopes).isdisjoint(screen.SCOPES)
+            if acts and key in keys_of(entry, self.own_keys):
+                sentence = f"read-only: {entry.label} does nothing here"
+                self.notify(sentence, markup=False, severity="warning", timeout=5)
+                return True
+        return False
 
     def action_refresh_now(self) -> None:
         if not self.feed.refresh_now():

@@ -45,6 +45,8 @@ class SlurmtopCommands(Provider):
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for name, text, run in self._offers():
-            score = matcher.match(f"{name} {text}")
+            # A command that is called so stands before one whose help only speaks of it.
+            by_name = matcher.match(name)
+            score = 1 + by_name if by_name > 0 else matcher.match(f"{name} {text}") / 2
             if score > 0:
                 yield Hit(score, matcher.highlight(name), run, help=text)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.segment import Segment
 from textual.color import Color, ColorParseError
+from textual.filter import LineFilter
 from textual.theme import Theme
 
 from slurmtop.config import DEFAULT_THEME, ConfigError, nearest, parse_yaml, read_text
@@ -44,6 +46,16 @@ class LoadedThemes:
 
     themes: tuple[Theme, ...]
     failures: tuple[str, ...]
+
+
+class NoColours(LineFilter):
+    """For ``NO_COLOR``: bold, reverse and the like stay, no colour is sent, greys neither."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            Segment(text, style.without_color if style is not None else None, control)
+            for text, style, control in segments
+        ]
 
 
 def themes_folder() -> Path:

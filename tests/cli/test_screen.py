@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 from pathlib import Path
 
@@ -122,6 +123,27 @@ def test_a_recorded_screen_is_replayed(slurm: StandIns, home: Path, tmp_path: Pa
         terminal.type("q")
         assert terminal.leave() == 0
     assert len(slurm.calls) == calls
+
+
+def test_no_color_sends_no_colour(slurm: StandIns, home: Path) -> None:
+    environ = {**slurm.environ(home), "PATH": "/nowhere", "NO_COLOR": "1"}
+    with Terminal(environ, "demo") as terminal:
+        terminal.wait_for("moe-8x7b")
+        terminal.type("?")
+        terminal.wait_for("Everywhere")
+        terminal.type("q")
+        terminal.type("jK")
+        terminal.wait_for("Runs exactly")
+        terminal.type("\x11")
+        assert terminal.leave() == 0
+    parameters = {
+        number
+        for found in re.findall(r"\x1b\[([\d;]*)m", terminal.text)
+        for number in found.split(";")
+    }
+    assert "1" in parameters, "bold is still sent"
+    colours = {str(n) for n in (*range(30, 39), *range(40, 49), *range(90, 108))}
+    assert not parameters & colours
 
 
 def test_the_demo_opens(slurm: StandIns, home: Path) -> None:

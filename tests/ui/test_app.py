@@ -87,6 +87,30 @@ async def test_the_palette_offers_what_is_possible_and_does_it() -> None:
         await until(pilot, lambda: screen.view.sort == "id")
 
 
+async def test_the_palette_puts_what_is_called_so_first() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(100, 40)) as pilot:
+        await bench.answer(pilot, [make_job()])
+        await pilot.press("colon", *"cancel")
+        await until(pilot, lambda: "jobs: filter" not in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
+
+
+async def test_the_footer_is_empty_below_a_dialog() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.answer(pilot, [make_job()])
+        assert "K cancel" in screen_text(app)
+        for key in ("question_mark", "K", "colon"):
+            await pilot.press(key)
+            await until(pilot, lambda: "K cancel" not in screen_text(app))
+            await pilot.press("escape")
+            await until(pilot, lambda: "K cancel" in screen_text(app))
+
+
 async def test_job_screen_opens_and_escape_comes_back() -> None:
     bench = Bench()
     app = bench.app()
@@ -146,10 +170,13 @@ async def test_read_only_takes_the_acting_keys_away() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await bench.answer(pilot, [make_job("1")])
         assert "read-only" in screen_text(app)
-        assert "(K cancel)" in screen_text(app)
+        assert "K cancel" not in screen_text(app)
         await pilot.press("K")
         await pilot.pause()
         assert len(app.screen_stack) == 1
+        assert [note.message for note in app._notifications] == [
+            "read-only: cancel does nothing here"
+        ]
         await pilot.press("question_mark")
         assert "Read-only" in screen_text(app)
 
@@ -392,6 +419,10 @@ async def test_no_color_leaves_words_and_signs(monkeypatch: pytest.MonkeyPatch) 
         text = screen_text(app)
         for word in ("running", "pending", "FAILED", "\n>", "\n *"):
             assert word in text
+        for key in ("K", "question_mark"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert colours_of(app) == set()
 
 
 SIXTEEN = {"default", *(f"color({number})" for number in range(16))}

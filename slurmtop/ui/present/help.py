@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from slurmtop.store.query_keys import QUERY_KEYS
-from slurmtop.ui.keys import KEYS, key_sign
+from slurmtop.ui.keys import KEYS, Level, key_sign
 from slurmtop.ui.present.spans import Line, wrap
 
 _SCOPES = {
@@ -36,11 +36,11 @@ def help_lines(
     order = [*first, "app", *(scope for scope in _SCOPES if scope not in (*first, "app"))]
     lines: list[Line] = []
     if read_only:
-        lines += [(("Read-only: keys that change something do nothing.", "warn"),), ()]
+        lines += [(("Read-only: keys that change something are taken away.", "warn"),), ()]
     for scope in order:
         lines.append(((_SCOPES[scope], "strong"),))
         for entry in KEYS:
-            if scope in entry.scopes:
+            if scope in entry.scopes and not (read_only and entry.level is not Level.SAFE):
                 own = keymap.get(entry.id)
                 keys = own.split(",") if own else entry.keys
                 lines.extend(_key_lines(" ".join(map(key_sign, keys)), entry.help, width))

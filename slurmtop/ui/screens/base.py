@@ -7,6 +7,7 @@ from textual.screen import Screen
 from slurmtop.model.ids import JobKey
 from slurmtop.ui.bindings import refused_when_read_only
 from slurmtop.ui.services import Services
+from slurmtop.ui.widgets.footer import KeyFooter
 
 if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
@@ -35,13 +36,23 @@ class BaseScreen(Screen[None]):
         """Escape asks first whether there is something to take back here."""
         return False
 
+    def on_screen_suspend(self) -> None:
+        self._refresh_footer()
+
+    def on_screen_resume(self) -> None:
+        self._refresh_footer()
+
+    def _refresh_footer(self) -> None:
+        for footer in self.query(KeyFooter):
+            footer.refresh()
+
     @property
     def current_job(self) -> JobKey | None:
         """The job that this screen is about, or the one under its cursor."""
         return None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Read-only takes the acting keys away; they stay in the footer, greyed."""
+        """Read-only takes the acting keys away; pressed all the same, the app says why."""
         if self.services.read_only and refused_when_read_only(action):
-            return None
+            return False
         return self.possible(action)

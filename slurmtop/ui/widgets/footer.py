@@ -24,6 +24,9 @@ class KeyFooter(LinesBox):
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
 
     def _line(self, width: int) -> tuple[Line, ...]:
+        if self.app.screen is not self.screen:
+            # A dialog is on top: these keys do nothing now.
+            return ()
         own = getattr(self.screen.focused, "FOOTER", None)
         if own is not None:
             return (footer_line([(key, label, True, True) for key, label in own], width),)
