@@ -83,7 +83,8 @@ async def gather(wiring: Wiring, job_id: str) -> JobFacts:
         f"{_ONLY_QUEUE} {job_id} alone in this recording: what is said here is from"
         f" the queue as recorded at {recorded_text(found.at)}.",
     )
-    return dataclasses.replace(facts, missing=(said, *facts.missing))
+    missing = (said, *facts.missing)
+    return dataclasses.replace(facts, controller_answered=True, missing=missing)
 
 
 def _labelled(verdict: Verdict, at: datetime) -> Verdict:

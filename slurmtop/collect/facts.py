@@ -54,15 +54,16 @@ async def gather_job_facts(
 ) -> JobFacts:
     """What is known of the job ``asked`` for, after ``budget_s`` seconds at the latest.
 
-    ``job`` and ``siblings`` are what the queue just said, where it was just asked: then it is
-    not asked again. ``accounting`` None means that it must not be asked. It is asked where the
-    controller has forgotten the job, does not answer, or has seen it end.
+    ``job`` and ``siblings`` are what the queue said before: then it is not asked again, and
+    whether the controller answers now is for ``scontrol`` to tell. ``accounting`` None means
+    that it must not be asked. It is asked where the controller has forgotten the job, does not
+    answer, or has seen it end.
     """
     gathering = _Gathering(runner, clock, asked, cluster, mark, budget_s)
     known = None if job is None else (job, *siblings)
     rows, detail_bytes = await asyncio.gather(gathering.queue(known), gathering.detail())
     found, others, detail = gathering.join(rows, detail_bytes)
-    answered = rows is not None or detail_bytes is not None
+    answered = (known is None and rows is not None) or detail_bytes is not None
 
     history: tuple[AccountingRecord, ...] = ()
     accounting_answered: bool | None = None

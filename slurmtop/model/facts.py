@@ -78,6 +78,8 @@ class JobFacts:
     cluster: str
     now: datetime
     job: Job | None = None
+    queue_at: datetime | None = None
+    """When the queue showed ``job``, where it was not asked for these facts; else None."""
     detail: JobDetail | None = None
     siblings: tuple[Job, ...] = ()
     """The other records of the same array or het job."""

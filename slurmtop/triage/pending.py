@@ -9,7 +9,7 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Confidence, Evidence, NextStep, State, Verdict
 from slurmtop.triage.catalogue import family_of
-from slurmtop.triage.subject import Subject, clause, slurm_evidence
+from slurmtop.triage.subject import Subject, clause, queue_source, slurm_evidence
 
 _PARENT = re.compile(r"(after[a-z]*):([0-9]{1,10})")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:_?([A-Za-z0-9_.,\[\]-]{1,200})")
@@ -157,9 +157,12 @@ def _expected(subject: Subject, job: Job) -> Evidence | None:
     when = _start(subject, job)
     if when is None:
         return None
+    source = subject.command("squeue", f"--start -j {job.id.base}")
+    if subject.facts.expected_start is None:
+        source, _ = queue_source(subject, job)
     return Evidence(
         family="slurm",
-        source=subject.command("squeue", f"--start -j {job.id.base}"),
+        source=source,
         text=f"StartTime={when:%Y-%m-%dT%H:%M:%S}",
         says="the scheduler's guess of the start, in UTC; it moves with the queue",
         time=when,

@@ -211,12 +211,25 @@ def slurm_evidence(
         )
     job, record = subject.facts.job, subject.record
     if job is not None:
-        command = subject.command("squeue", f"-t all -j {job.id.base}")
+        source, time = queue_source(subject, job)
         text = f"{job.id.text} {job.state.word} {job.reason or 'None'}"
-        return Evidence(family="slurm", source=command, text=text, says=says)
+        return Evidence(family="slurm", source=source, text=text, says=says, time=time)
     if record is not None:
         return sacct_evidence(subject, record, says)
     return None
+
+
+def queue_source(subject: Subject, job: Job) -> tuple[str, datetime | None]:
+    """What the record of ``job`` was printed by, and when if that was before the rest.
+
+    A row of the running screen was printed by no command that asked for this job.
+    """
+    facts = subject.facts
+    if facts.detail is not None and facts.detail.job is job:
+        return subject.show_job(), None
+    if facts.queue_at is not None:
+        return "squeue (the screen's last answer)", facts.queue_at
+    return subject.command("squeue", f"-t all -j {job.id.base}"), None
 
 
 def sacct_evidence(subject: Subject, record: AccountingRecord, says: str) -> Evidence:

@@ -110,6 +110,17 @@ async def test_what_the_queue_just_said_is_not_asked_again(runner: FakeRunner) -
     assert facts.job is known
 
 
+async def test_a_row_from_the_screen_is_no_answer_of_a_silent_controller(
+    runner: FakeRunner,
+) -> None:
+    known = (await gather(runner)).job
+    assert (await gather(runner, job=known)).controller_answered
+    runner.on("scontrol*show job*", rc=1, stderr=DOWN)
+    facts = await gather(runner, job=known)
+    assert not facts.controller_answered
+    assert facts.job is known
+
+
 async def test_stdout_and_stderr_are_two_logs_where_they_differ(runner: FakeRunner) -> None:
     runner.on("scontrol*show job*", block(err="/w/err.log"))
     runner.files["/w/err.log"] = b"RuntimeError: boom\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.model.facts import JobFacts, LogLine, LogStatus
-from slurmtop.model.job import ExitCode, ExitMeaning
+from slurmtop.model.job import ExitCode, ExitMeaning, ReasonInfo
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Confidence, EndedBy, State, verdict_dict
 from slurmtop.triage.catalogue import CATALOGUE, FAMILIES, family_of
@@ -20,6 +20,7 @@ from tests.triage.builders import (
     STEP,
     TRACE,
     WATCHDOG,
+    detail,
     facts,
     job,
     line,
@@ -382,3 +383,25 @@ def test_a_signal_is_no_launch_failure_whatever_the_reason_says() -> None:
     assert verdict.cls != "slurm-launch-failure"
     assert "could not be started" not in verdict.summary
     assert "SIGSEGV" in verdict.summary
+
+
+def test_a_row_of_the_screen_cites_no_command_that_never_ran() -> None:
+    row_at = NOW - timedelta(seconds=40)
+    told = explain_job(
+        facts(
+            job=job("PENDING", start=NOW + timedelta(hours=1)),
+            queue_at=row_at,
+            reason=ReasonInfo("Priority", "queue", "Others are ahead.", "Wait."),
+        )
+    )
+    assert {item.source for item in told.evidence} == {"squeue (the screen's last answer)"}
+    assert told.evidence[0].time == row_at
+    assert len(told.evidence) == 2
+
+
+def test_an_expected_start_names_who_said_it() -> None:
+    record = job("PENDING", start=NOW + timedelta(hours=1))
+    by_detail = explain_job(facts(job=record, detail=detail(record)))
+    assert by_detail.evidence[1].source == "scontrol show job 4711"
+    asked = explain_job(facts(job=record, expected_start=NOW + timedelta(hours=2)))
+    assert asked.evidence[1].source == "squeue --start -j 4711"

@@ -232,6 +232,18 @@ async def test_in_an_outage_the_logs_are_judged_and_the_controller_is_left_alone
         assert "the controller is silent" in screen_text(app)
 
 
+async def test_in_an_outage_the_row_of_the_screen_is_cited_with_its_time() -> None:
+    bench = JobBench()
+    bench.facts.given["controller_answered"] = False
+    app = bench.app()
+    async with app.run_test(size=(100, 40)) as pilot:
+        await bench.answer(pilot, (JOB,))
+        await bench.advance(pilot, 5)
+        app.open_job(JOB.key)
+        await bench.settled(pilot)
+        assert "squeue (the screen's last answer)  12:00:00" in screen_text(app)
+
+
 async def test_an_old_verdict_says_so_where_it_may_be_overtaken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

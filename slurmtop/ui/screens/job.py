@@ -1,6 +1,7 @@
 """The Job screen: a header, and the tabs Why, Logs and Script."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import ClassVar
 
 from textual import events, on
@@ -114,12 +115,17 @@ class JobScreen(BaseScreen):
         """Has the queue, in a good answer, no longer this job?"""
         return self.key in self.tool.book.gone
 
+    def _seen_at(self) -> datetime | None:
+        """When the queue last said something of this job."""
+        gone = self.tool.book.gone.get(self.key)
+        return self.tool.book.sampled_at if gone is None else gone.since
+
     def _card(self) -> JobCard:
         facts, health, book = self.facts, self.tool.health, self.tool.book
         job = self.job
         in_queue = self.tool.job_now(self.key) is not None
         gone = book.gone.get(self.key)
-        seen = book.sampled_at if gone is None else gone.since
+        seen = self._seen_at()
         sampled_at = seen and self.services.seen_at(seen)
         return JobCard(
             asked=self.key.id,
@@ -217,6 +223,7 @@ class JobScreen(BaseScreen):
             facts,
             now=services.clock.now(),
             job=self.tool.job_now(self.key) or facts.job,
+            queue_at=self._seen_at(),
             logs=facts.logs if logs is None else logs,
             controller_answered=self.tool.health.failure is None,
         )
@@ -231,10 +238,11 @@ class JobScreen(BaseScreen):
             )
         job = self.tool.job_now(self.key)
         siblings = self.tool.book.siblings(job) if job is not None else ()
+        queue_at = self._seen_at() if job is not None else None
         facts = await services.gather_facts(
             self.key.id, job=job, siblings=siblings, ask_start=ask_start
         )
-        self.facts = facts
+        self.facts = facts = replace(facts, queue_at=queue_at)
         note = (
             expected_start_text(facts.expected_start, services.clock.now(), services.zone)
             if ask_start
