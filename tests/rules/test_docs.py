@@ -1,9 +1,16 @@
 """Documents that must not drift from the code."""
 
+import argparse
 import ast
 import re
 from pathlib import Path
 
+from slurmtop.cli.options import build_parser
+from slurmtop.demo import SCENARIOS
+from slurmtop.store.query import parse_query
+from slurmtop.store.query_keys import ALIASES, QUERY_KEYS
+from slurmtop.ui.present.help import help_lines
+from slurmtop.ui.present.spans import plain
 from tests.rules.key_table import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +82,45 @@ def test_the_readme_says_which_name_to_install() -> None:
     assert installs
     for line in installs:
         assert not re.search(r"install\s+slurmtop(\s|$)", line), line
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    found: set[str] = set()
+    for action in parser._actions:
+        found |= {name for name in action.option_strings if name.startswith("--")}
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                found |= options_of(inner)
+    return found
+
+
+def test_the_readme_lists_exactly_the_options_and_the_scenarios() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("| option |", 1)[1].split("\n\n", 1)[0]
+    rows = re.findall(r"^\| (`--[^|]+) \|", table, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"--[a-z-]+", row)} == options_of(
+        build_parser()
+    )
+    (demo,) = re.findall(r"^\| `slurmtop demo.*scenarios: ([^|]+) \|$", text, re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", demo)) == set(SCENARIOS)
+
+
+def test_the_filter_page_is_what_the_filter_knows() -> None:
+    text = (ROOT / "docs" / "filter.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z]+):` \|([^|]*)\|", text, re.MULTILINE)
+    assert [key for key, _ in rows] == list(QUERY_KEYS)
+    told = {name: key for key, also in rows for name in (key, *re.findall(r"`([a-z]+):`", also))}
+    assert told == ALIASES
+    examples = text.split("```filter\n", 1)[1].split("```", 1)[0].splitlines()
+    assert len(examples) >= 4
+    for example in examples:
+        query = parse_query(example)
+        assert query.error is None, example
+        assert query, example
+
+
+def test_the_help_names_the_filter_page() -> None:
+    assert "docs/filter.md" in "\n".join(plain(line) for line in help_lines((), {}, 80))
 
 
 def test_every_room_is_in_the_architecture_page() -> None:

@@ -19,6 +19,7 @@ _FILTER = (
     "state, reason or nodes of a job. A minus or ! in front means not; quotes keep blanks.",
     f"Keys: {', '.join(f'{key}:' for key in QUERY_KEYS)}. A comma is or; numbers take < <= > >=.",
     "Examples: train state:failed,timeout · user:anna gpu:>=8 -node:gpu07 · time:>2h part:gpu",
+    "All of it with examples: docs/filter.md",
 )
 _STATES = (
     "A group counts its jobs: R running, S suspended, CG ending, PD pending, F failed, CD done, "
