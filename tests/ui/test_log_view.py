@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus
 from slurmtop.model.ports import FileStat, FileTimeout
-from slurmtop.ui.present.log import LogBar, bar_line
+from slurmtop.ui.present.log import LogBar, bar_line, no_log_lines
 from slurmtop.ui.present.spans import line_width, plain
 from slurmtop.ui.screens.job import JobScreen
 from tests.build import make_job, make_state
@@ -420,3 +420,20 @@ def test_the_bar_fits(width: int, path: str | None, busy: str) -> None:
     line = bar_line(bar, width)
     assert line_width(line) <= width
     assert "\x1b" not in plain(line)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "says"),
+    [
+        ("/home/anna/run-%j.out", "The log appears at /home/anna/run-4711.out when it does"),
+        ("/home/anna/run-%N.out", "The log appears at /home/anna/run-%N.out when it does"),
+        (None, "Its log appears when it does"),
+    ],
+)
+def test_a_job_that_waits_has_no_log_yet(stdout: str | None, says: str) -> None:
+    job = make_job("4711", "PENDING", stdout=stdout, nodes=None)
+    lines = no_log_lines(LogStatus.UNKNOWN_PATH, None, "", job, "anna", 80)
+    text = "\n".join(plain(line) for line in lines)
+    assert "The job has not started" in text
+    assert says in text
+    assert "does not say" not in text

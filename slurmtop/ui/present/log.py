@@ -6,6 +6,7 @@ from slurmtop.model.facts import LogStatus
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.text import visible
 from slurmtop.model.units import bytes_text
+from slurmtop.parse.slurm.log_paths import expand_log_path
 from slurmtop.ui.log_window import LogRow, RowKind
 from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, wrap
 
@@ -99,7 +100,9 @@ def no_log_lines(
     if status is LogStatus.READ:
         return ()
     head, more = _no_log(status, path, why, job, user)
-    waits = status is LogStatus.ABSENT or (job is not None and job.id.tasks is not None)
+    waits = status is LogStatus.ABSENT or (
+        job is not None and (job.id.tasks is not None or job.state.phase is Phase.PENDING)
+    )
     role = "busy" if status is None else "wait" if waits else "bad"
     lines: list[Line] = [((piece, role),) for piece in wrap(head, width)]
     for text in filter(None, more):
@@ -121,6 +124,8 @@ def _no_log(
         return "No log yet: these tasks of the array wait", [
             "Each task writes its own log once it has started; open the task to see it."
         ]
+    if path is None and job is not None and job.state.phase is Phase.PENDING:
+        return "The job has not started", [_expected(job)]
     if status is LogStatus.UNKNOWN_PATH or path is None:
         return "Slurm does not say where this log is", [
             visible(why),
@@ -143,6 +148,14 @@ def _no_log(
     if status is LogStatus.NOT_A_FILE:
         return f"{name} is not a plain file: {visible(why)}", []
     return f"{name} cannot be read: {visible(why)}", []
+
+
+def _expected(job: Job) -> str:
+    """Where the log will be; the pattern where a part of it is known only after the start."""
+    if job.stdout is None:
+        return "Its log appears when it does."
+    where = expand_log_path(job.stdout, job) or job.stdout
+    return f"The log appears at {visible(where)} when it does."
 
 
 def _absent(name: str, job: Job | None) -> tuple[str, list[str]]:
