@@ -5,6 +5,7 @@ from typing import Any
 
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 from slurmtop.model.job import ENDED_STATES, Job, JobState, LimitKind, TimeLimit, Tres
+from slurmtop.store.view import JobView
 from tests.fakes import START
 
 _BASES = {"PENDING", "RUNNING", "SUSPENDED", *ENDED_STATES}
@@ -66,3 +67,8 @@ def make_job(text: str = "4711", state: str = "RUNNING", **fields: Any) -> Job:
         "restarts": 0,
     }
     return Job(**{**given, **fields})
+
+
+def move_to_key(view: JobView, key: JobKey) -> None:
+    """Put the cursor of a view on a job that is in it."""
+    view.move_to([row.key for row in view.rows].index(key))

@@ -31,12 +31,6 @@ class ClusterInfo:
     has_accounting: bool | None = None
 
     @property
-    def version_number(self) -> tuple[int, int] | None:
-        """``(22, 5)`` for ``22.05.8``."""
-        found = re.match(r"(\d{2})\.(\d{2})", self.version or "")
-        return (int(found[1]), int(found[2])) if found else None
-
-    @property
     def hides_jobs(self) -> bool:
         """True where other users' jobs are silently left out of the queue."""
         return "jobs" in self.private_data or "all" in self.private_data

@@ -7,7 +7,6 @@ from slurmtop.model.job import JobDetail
 from slurmtop.model.ports import Runner
 from slurmtop.parse.slurm.scontrol import parse_scontrol_jobs
 
-INTERVAL_S = 60.0
 _NO_JOBS = b"No jobs in the system"
 _LOOKED_AT = 2000
 
@@ -37,27 +36,3 @@ async def fetch_job_detail(
     """
     data = await show_job(runner, job_id, cluster=cluster)
     return parse_scontrol_jobs(data, names=names, cluster=cluster).rows
-
-
-class JobDetailSource:
-    """The opened job, for a poller. ``names`` may be replaced as the queue comes in."""
-
-    name = "job"
-
-    def __init__(
-        self,
-        runner: Runner,
-        job_id: str,
-        *,
-        cluster: str = "",
-        names: Mapping[str, str] | None = None,
-        interval_s: float = INTERVAL_S,
-    ) -> None:
-        self.interval_s = interval_s
-        self.names = names
-        self._runner = runner
-        self._job_id = job_id
-        self._cluster = cluster
-
-    async def fetch(self) -> tuple[JobDetail, ...]:
-        return await fetch_job_detail(self._runner, self._job_id, self._cluster, self.names)

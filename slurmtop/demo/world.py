@@ -56,11 +56,6 @@ class World:
         oldest = self.t - MIN_JOB_AGE_S
         return (job for job in self.jobs.values() if job.live or (job.end_t or 0) > oldest)
 
-    def tasks_of(self, array_id: int) -> list[DemoJob]:
-        """The records of an array, the waiting rest first, then by task."""
-        found = [job for job in self.remembered() if job.array_id == array_id]
-        return sorted(found, key=lambda job: (job.tasks is None, job.task or 0))
-
     def parts_of(self, job: DemoJob) -> list[DemoJob]:
         """All parts of a het job, or just the job."""
         return [self.jobs[part] for part in job.het_ids] if job.het_ids else [job]

@@ -165,17 +165,6 @@ class JobView:
             self._cursor_index = max(0, min(index, len(rows) - 1))
             self._cursor = rows[self._cursor_index]
 
-    def move_by(self, delta: int) -> None:
-        self.move_to(self.cursor_index + delta)
-
-    def move_to_key(self, key: JobKey) -> bool:
-        """Put the cursor on a job; False where it is not in view."""
-        for index, row in enumerate(self.rows):
-            if row.key == key:
-                self.move_to(index)
-                return True
-        return False
-
     def toggle_mark(self) -> None:
         row = self.cursor_row
         if row is not None:

@@ -4,7 +4,7 @@ import pytest
 
 from slurmtop.collect.cluster_info import ClusterInfo, cluster_info, read_cluster_info
 from slurmtop.collect.poller import SourceFailed
-from slurmtop.collect.scontrol import JobDetailSource, fetch_job_detail
+from slurmtop.collect.scontrol import fetch_job_detail
 from slurmtop.collect.sinfo import NodeSource
 from slurmtop.model.ports import Command, Completed
 from slurmtop.model.snapshot import Trouble
@@ -38,13 +38,6 @@ async def test_details_of_a_job(runner: FakeRunner, version: str) -> None:
         "job",
         "2",
     )
-
-
-async def test_the_source_of_the_open_job(runner: FakeRunner) -> None:
-    runner.on("scontrol*", fixture("22.05.8", "scontrol_job_het.out"))
-    source = JobDetailSource(runner, "11")
-    assert source.interval_s == 60.0
-    assert [detail.job.key.id for detail in await source.fetch()] == ["11+0", "11+1"]
 
 
 @pytest.mark.parametrize(
@@ -97,16 +90,14 @@ async def test_C4_sinfo_that_fails_is_no_empty_cluster(runner: FakeRunner) -> No
 
 
 @pytest.mark.parametrize(
-    ("version", "name", "number"),
+    ("version", "name"),
     [
-        ("22.05.8", "mini", (22, 5)),
-        ("24.11.5", "trixie", (24, 11)),
-        ("26.05.5", "sid", (26, 5)),
+        ("22.05.8", "mini"),
+        ("24.11.5", "trixie"),
+        ("26.05.5", "sid"),
     ],
 )
-async def test_settings_of_real_clusters(
-    runner: FakeRunner, version: str, name: str, number: tuple[int, int]
-) -> None:
+async def test_settings_of_real_clusters(runner: FakeRunner, version: str, name: str) -> None:
     runner.on("scontrol*show config", fixture(version, "scontrol_config.out"))
     info = await read_cluster_info(runner, cluster="alpha")
     assert info == ClusterInfo(
@@ -119,14 +110,12 @@ async def test_settings_of_real_clusters(
         accounting="accounting_storage/slurmdbd",
         has_accounting=True,
     )
-    assert info.version_number == number
     assert not info.hides_jobs
     assert runner.calls[0].argv == ("scontrol", "-M", "alpha", "show", "config")
 
 
 def test_settings_that_are_missing_are_unknown() -> None:
     assert cluster_info({}) == ClusterInfo()
-    assert ClusterInfo().version_number is None
 
 
 def test_settings_of_other_clusters() -> None:

@@ -11,7 +11,7 @@ from slurmtop.store.jobs import JobBook
 from slurmtop.store.query import parse_query
 from slurmtop.store.rows import SORTS, Count
 from slurmtop.store.view import JobView
-from tests.build import make_job
+from tests.build import make_job, move_to_key
 from tests.fakes import START
 
 
@@ -131,11 +131,11 @@ def test_two_clusters_with_one_id_are_two_groups() -> None:
 
 def test_open_and_close_a_group() -> None:
     _, view = view_of([make_job("1"), *(make_job(f"70_{n}") for n in range(3))])
-    view.move_to_key(JobKey("", "70"))
+    move_to_key(view, JobKey("", "70"))
     assert view.toggle_fold()
     assert ids(view) == ["1", "70", "70_0", "70_1", "70_2"]
     assert [row.depth for row in view.rows] == [0, 0, 1, 1, 1]
-    view.move_by(2)
+    view.move_to(view.cursor_index + 2)
     assert view.toggle_fold(), "also from a member"
     assert ids(view) == ["1", "70"]
     assert view.cursor_row is not None
@@ -178,7 +178,7 @@ def test_the_cursor_of_an_empty_view_is_none() -> None:
 def test_marks_are_kept_by_key() -> None:
     jobs = [make_job(str(n)) for n in range(1, 6)]
     book, view = view_of(jobs)
-    view.move_to_key(JobKey("", "3"))
+    move_to_key(view, JobKey("", "3"))
     view.toggle_mark()
     again(book, view, [make_job(str(n), ran_s=5) for n in range(1, 6)])
     assert [row.key.id for row in view.marked_rows()] == ["3"]
@@ -190,7 +190,7 @@ def test_marks_are_kept_by_key() -> None:
 
 def test_a_marked_group_stays_marked_when_it_is_hidden() -> None:
     _, view = view_of([make_job("1"), make_job("70_0"), make_job("70_1")])
-    view.move_to_key(JobKey("", "70"))
+    move_to_key(view, JobKey("", "70"))
     view.toggle_mark()
     view.set_query(parse_query("id:1"))
     (row,) = view.marked_rows()
@@ -199,7 +199,7 @@ def test_a_marked_group_stays_marked_when_it_is_hidden() -> None:
 
 def test_the_mark_of_a_forgotten_job_goes() -> None:
     book, view = view_of([make_job("1"), make_job("2")])
-    view.move_to_key(JobKey("", "2"))
+    move_to_key(view, JobKey("", "2"))
     view.toggle_mark()
     again(book, view, [make_job("1")])
     assert view.marks, "gone from the queue, but still in sight"

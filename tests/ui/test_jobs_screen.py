@@ -16,7 +16,7 @@ from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.widgets.rows import Rows
-from tests.build import make_job, make_state
+from tests.build import make_job, make_state, move_to_key
 from tests.fakes import START, FakeClock
 from tests.ui.golden import FOLDER, Golden, screen_text
 from tests.ui.harness import Bench, burst
@@ -85,7 +85,7 @@ async def test_wide_with_everybody(golden: Golden) -> None:
         await bench.advance(pilot, 2)
         others = [make_job("88", user="bob", account="bio"), make_job("89", "TIMEOUT", user="cy")]
         await bench.answer(pilot, [*queue(), *others])
-        jobs_screen(app).view.move_to_key(JobKey("", "93"))
+        move_to_key(jobs_screen(app).view, JobKey("", "93"))
         await pilot.press("enter", "j", "space")
         golden("jobs-fresh-140", app)
 
@@ -454,7 +454,7 @@ async def test_fold_and_unfold() -> None:
     app = bench.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await bench.answer(pilot, queue())
-        jobs_screen(app).view.move_to_key(JobKey("", "500"))
+        move_to_key(jobs_screen(app).view, JobKey("", "500"))
         await pilot.press("enter")
         assert " 500_3" in screen_text(app)
         await pilot.press("j", "o")
