@@ -50,7 +50,7 @@ async def test_rows_of_the_ended_tell_how() -> None:
     found = await jobs(lab(), "-t", "all")
     told = {id: explain_job_exit(job).short for id, job in found.items() if job.state.ended}
     assert {id: told[id] for id in ("4788", "4801", "4803", "4805", "4809")} == {
-        "4788": "cancelled, by whom unknown",
+        "4788": "cancelled",
         "4801": "exit 1",
         "4803": "out of memory",
         "4805": "time limit 1:00:00 reached",

@@ -312,7 +312,7 @@ def _cancelled(
             short = "its dependency cannot be met"
             return ExitMeaning(False, sentence, "slurm", warning, notes, short)
         sentence = f"Cancelled{how}; by whom is not recorded here."
-        return ExitMeaning(False, sentence, None, warning, notes, "cancelled, by whom unknown")
+        return ExitMeaning(False, sentence, None, warning, notes, "cancelled")
     who = "root (an administrator)" if state.by_uid == 0 else f"user id {state.by_uid}"
     short = f"cancelled by {who.partition(' (')[0]}"
     return ExitMeaning(False, f"Cancelled{how} by {who}.", "user", warning, notes, short)
