@@ -9,6 +9,7 @@ import pytest
 from rich.segment import Segment
 from textual.pilot import Pilot
 
+from slurmtop.collect.log_facts import read_log_facts
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus
 from slurmtop.model.ports import FileStat, FileTimeout
 from slurmtop.ui.present.log import LogBar, bar_line, no_log_lines
@@ -100,8 +101,6 @@ async def test_it_is_looked_at_every_2_s_while_following_and_else_every_15() -> 
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         await bench.open(pilot)
-        await bench.advance(pilot, 60)
-        assert bench.files.stats == []
         await bench.press(pilot, "tab")
         assert len(bench.files.stats) == 1
         await bench.advance(pilot, 20)
@@ -115,7 +114,7 @@ async def test_it_is_looked_at_every_2_s_while_following_and_else_every_15() -> 
         await bench.press(pilot, "tab")
         before = len(bench.files.stats)
         await bench.advance(pilot, 120)
-        assert len(bench.files.stats) == before
+        assert len(bench.files.stats) == before, "the script is shown"
         await bench.press(pilot, "escape")
         await bench.advance(pilot, 120)
         assert len(bench.files.stats) == before
@@ -125,9 +124,26 @@ async def test_the_log_of_a_job_that_has_ended_is_looked_at_every_15_s() -> None
     bench = LogBench(steps(100))
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
-        await bench.logs(pilot, replace(JOB, state=make_state("FAILED"), end=START))
+        await bench.open(pilot, replace(JOB, state=make_state("FAILED"), end=START))
+        await bench.advance(pilot, 60)
+        assert bench.files.stats == []
+        await bench.press(pilot, "tab")
         await bench.advance(pilot, 60)
         assert len(bench.files.stats) == 5
+
+
+async def test_beside_the_verdict_a_log_that_stays_as_it_is_costs_a_stat_in_15_s() -> None:
+    bench = LogBench(steps(100))
+    bench.files.mtimes[OUT] = START
+    bench.facts.given["logs"] = (await read_log_facts(bench.files, "stdout", OUT),)
+    bench.files.stats.clear()
+    bench.files.reads.clear()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.advance(pilot, 59)
+        assert bench.files.stats == [OUT] * 3
+        assert bench.files.reads == []
 
 
 async def test_the_waiting_rest_of_an_array_has_no_log_yet() -> None:
