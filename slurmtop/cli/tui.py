@@ -43,7 +43,7 @@ def open_screen(
 ) -> int:
     """Show the screen until it is left; the exit status. Never hangs behind the terminal."""
     status = asyncio.run(show(wiring, config, executor, read_only=read_only, demo=demo))
-    from slurmtop.cli.driver import is_reading
+    from slurmtop.ui.driver import is_reading
 
     if any(is_reading(thread) for thread in threading.enumerate()):
         # A thread in a read that nothing ends would hold the interpreter: all else is done.
@@ -62,7 +62,7 @@ async def show(
     The terminal is put back as it was also where a signal ends it.
     """
     # Imported late: the first questions to Slurm are on their way by now.
-    from slurmtop.cli.driver import SteadyDriver
+    from slurmtop.ui.driver import SteadyDriver
     from slurmtop.ui.app import SlurmtopApp
 
     aim_at_terminal()
