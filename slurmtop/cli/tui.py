@@ -62,8 +62,8 @@ async def show(
     The terminal is put back as it was also where a signal ends it.
     """
     # Imported late: the first questions to Slurm are on their way by now.
-    from slurmtop.ui.driver import SteadyDriver
     from slurmtop.ui.app import SlurmtopApp
+    from slurmtop.ui.driver import SteadyDriver
 
     aim_at_terminal()
     try:
