@@ -190,8 +190,17 @@ def cluster() -> Iterator[Cluster]:
     try:
         _lock(handle, 900)
         found = Cluster(folder)
-        Faults(layout.fault_socket).restore()
-        found.cancel_all()
+        with Faults(layout.fault_socket) as faults:
+            faults.restore()
+            found.cancel_all()
+            faults.cancel_other()
+            # What earlier runs left behind would stand on every screen for five minutes.
+            faults.forget_ended()
+            found.wait_for(
+                "an empty queue",
+                lambda: not found.squeue("-t", "all"),
+                120,
+            )
         yield found
         found.cancel_all()
     finally:
