@@ -220,7 +220,9 @@ def change_lines(changes: tuple[Change, ...], targets: int, width: int) -> tuple
     if not changes:
         return ()
     if len(changes) <= SHOWN_CHANGES:
-        return tuple(cut_line(((f"! {change.sentence}", "bad"),), width) for change in changes)
+        return tuple(
+            cut_line(((f"! {visible(change.sentence)}", "bad"),), width) for change in changes
+        )
     kinds = Counter(change.kind for change in changes)
     words = ", ".join(f"{count} {_KIND_WORDS[kind]}" for kind, count in kinds.most_common())
     return (cut_line(((f"! meanwhile, of {targets}: {words}", "bad"),), width),)

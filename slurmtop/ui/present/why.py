@@ -81,7 +81,7 @@ def why_lines(
         if age_s is not None and age_s > OLD_VERDICT_S and not _final(verdict):
             out.append(((f"judged {ago_text(age_s)} ago: r judges again", "warn"),))
     if state.note:
-        out.extend(_text(state.note, width, "strong"))
+        out.extend(_text(visible(state.note), width, "strong"))
     status = _status(state, now)
     if status:
         out.append(status)
@@ -111,7 +111,7 @@ def _status(state: WhyState, now: datetime) -> Line:
     if state.asking:
         since = (now - state.asking_since).total_seconds() if state.asking_since else 0.0
         waited = f" for {ago_text(since)}" if since >= 2 else ""
-        return ((f"asking {state.asking} …{waited}", "busy"),)
+        return ((f"asking {visible(state.asking)} …{waited}", "busy"),)
     if state.failed:
         return ((visible(state.failed), "bad"),)
     return ()
