@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 #: The real cluster. Named here, once: a fixture that two folders import would be two, and the
 #: second would wait for the lock that the first holds.
@@ -24,6 +25,12 @@ for _name in list(os.environ):
     if _name in _SCRUB or _name.startswith(_SCRUB_PREFIXES):
         del os.environ[_name]
 os.environ["TERM"] = "xterm-256color"
+
+# A busy machine is no fault of the code: properties are about answers, never about times.
+settings.register_profile(
+    "slurmtop", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("slurmtop")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
