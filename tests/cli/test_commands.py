@@ -335,6 +335,8 @@ def _start(environ: dict[str, str], *arguments: str) -> "subprocess.Popen[bytes]
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # A shell's background job, where a test run may stand, starts with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
