@@ -73,7 +73,14 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command; with ``check`` a failure is an error with its stderr."""
         done = subprocess.run(
-            argv, input=stdin, capture_output=True, text=True, timeout=deadline_s, check=False
+            argv,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            # Job names of other tests may be any bytes.
+            errors="replace",
+            timeout=deadline_s,
+            check=False,
         )
         if check and done.returncode != 0:
             raise ClusterError(f"{' '.join(argv)} ({done.returncode}): {done.stderr.strip()}")
@@ -198,7 +205,7 @@ def cluster() -> Iterator[Cluster]:
             faults.forget_ended()
             found.wait_for(
                 "an empty queue",
-                lambda: not found.squeue("-t", "all"),
+                lambda: not found.squeue("-t", "all", "-o", "%i"),
                 120,
             )
         yield found
