@@ -77,7 +77,6 @@ class Cluster:
             input=stdin,
             capture_output=True,
             text=True,
-            errors="replace",  # jobs with hostile names may be on the list,
             # Job names of other tests may be any bytes.
             errors="replace",
             timeout=deadline_s,
