@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 
@@ -66,6 +66,13 @@ class Terminal:
             if self.process.poll() is not None and text not in self.text:
                 self._read(0.2)
                 assert text in self.text, f"it ended before {text!r}: {self.text[-2_000:]!r}"
+
+    def until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Read on until ``condition`` holds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"it did not come: {self.text[-500:]!r}"
+            self._read(0.1)
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
