@@ -8,7 +8,7 @@ import hashlib
 import queue
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -157,33 +157,15 @@ class RecordingRunner:
     async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
         begin = max(0, offset - _CONTEXT_BYTES)
         front = offset - begin
-        at = self._clock.now()
+        seen = _FileSeen(
+            at=self._clock.now(), op="read", path=path, host=host, offset=offset, length=length
+        )
         try:
             around = await self._inner.read(path, begin, front + length + _CONTEXT_BYTES, host)
         except (OSError, RunnerError) as error:
-            self._keep(
-                _FileSeen(
-                    at=at,
-                    op="read",
-                    path=path,
-                    host=host,
-                    offset=offset,
-                    length=length,
-                    error=error,
-                )
-            )
+            self._keep(replace(seen, error=error))
             raise
-        self._keep(
-            _FileSeen(
-                at=at,
-                op="read",
-                path=path,
-                host=host,
-                offset=offset,
-                length=length,
-                around=(around, front),
-            )
-        )
+        self._keep(replace(seen, around=(around, front)))
         return around[front : front + length]
 
     async def stat(self, path: str, host: str | None = None) -> FileStat:

@@ -1,5 +1,6 @@
 """What a source said, when, and how it is doing."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -28,6 +29,20 @@ class Parsed(Generic[T]):
     rows: tuple[T, ...]
     bad: int = 0
     first_bad: BadRecord | None = None
+
+    @classmethod
+    def of(cls, found: "Iterable[T | BadRecord]") -> "Parsed[T]":
+        """Good records in order; bad ones counted, the first kept."""
+        rows: list[T] = []
+        bad = 0
+        first: BadRecord | None = None
+        for item in found:
+            if isinstance(item, BadRecord):
+                bad += 1
+                first = first or item
+            else:
+                rows.append(item)
+        return Parsed(tuple(rows), bad, first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,19 +200,6 @@ def _lines(text: str, fields: tuple[str, ...], separator: str, mark: str) -> Ite
         yield row.rstrip("\n") if mark == "\n" else row
 
 
-def _collect(found: Iterable[AccountingRecord | BadRecord]) -> Parsed[AccountingRecord]:
-    rows: list[AccountingRecord] = []
-    bad = 0
-    first: BadRecord | None = None
-    for item in found:
-        if isinstance(item, BadRecord):
-            bad += 1
-            first = first or item
-        else:
-            rows.append(item)
-    return Parsed(tuple(rows), bad, first)
-
-
 def parse_sacct(
     data: bytes,
     *,
@@ -239,7 +226,7 @@ def parse_sacct(
         rows: Iterator[list[str] | BadRecord] = _ended_rows(text, names, between)
     else:
         rows = (line.split(between) for line in _lines(text, names, between, mark))
-    return _collect(_records(rows, names, between))
+    return Parsed.of(_records(rows, names, between))
 
 
 def _records(
@@ -287,7 +274,7 @@ def parse_sacct_padded(data: bytes) -> Parsed[AccountingRecord]:
                 columns = list(zip(titles, widths, strict=True))
             body = lines[place + 1 :]
             break
-    return _collect(_padded_rows(body, columns))
+    return Parsed.of(_padded_rows(body, columns))
 
 
 def _cells(line: bytes, widths: Sequence[int]) -> list[str]:

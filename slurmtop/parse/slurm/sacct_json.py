@@ -215,11 +215,4 @@ def parse_sacct_json(data: bytes) -> Parsed[AccountingRecord]:
     if not isinstance(jobs, list) or (not jobs and document.get("errors")):
         why = "sacct reports an error" if isinstance(document, dict) else "no list of jobs"
         return Parsed((), 1, BadRecord(0, why, text[:_EXCERPT]))
-    rows: list[AccountingRecord] = []
-    bad: list[BadRecord] = []
-    for found in _rows(jobs):
-        if isinstance(found, BadRecord):
-            bad.append(found)
-        else:
-            rows.append(found)
-    return Parsed(tuple(rows), len(bad), bad[0] if bad else None)
+    return Parsed.of(_rows(jobs))

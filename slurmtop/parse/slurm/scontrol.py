@@ -17,7 +17,7 @@ and ``scontrol show node``, whose reason may go on over several lines::
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from slurmtop.model.job import ExitCode, Job, JobDetail, JobState, Tres
@@ -152,18 +152,17 @@ def parse_scontrol_jobs(
     field; without it a field that a name may have forged is unknown where it cannot be told
     (:mod:`slurmtop.parse.slurm.scontrol_text` has the rules). A reason has its blanks back.
     """
-    rows: list[JobDetail] = []
-    bad = 0
-    first: BadRecord | None = None
-    for index, record in enumerate(split_jobs(data.decode("utf-8", "replace"), names or {})):
+    return Parsed.of(_details(data.decode("utf-8", "replace"), names or {}, cluster))
+
+
+def _details(text: str, names: Mapping[str, str], cluster: str) -> Iterator[JobDetail | BadRecord]:
+    for index, record in enumerate(split_jobs(text, names)):
         found = "no fields" if isinstance(record, str) else _detail(record, cluster)
         if isinstance(found, JobDetail):
-            rows.append(found)
+            yield found
             continue
         excerpt = record if isinstance(record, str) else f"JobId={record.raw_id} {record.name}"
-        bad += 1
-        first = first or BadRecord(index, found, excerpt[:_EXCERPT])
-    return Parsed(tuple(rows), bad, first)
+        yield BadRecord(index, found, excerpt[:_EXCERPT])
 
 
 _NODE = re.compile(r"^NodeName=", re.MULTILINE)
@@ -248,20 +247,16 @@ def _float(text: str) -> float | None:
 
 def parse_scontrol_nodes(data: bytes) -> Parsed[Node]:
     """An answer of ``scontrol show node``, in blocks or with ``-o``. Never raises."""
-    text = data.decode("utf-8", "replace")
+    return Parsed.of(_nodes(data.decode("utf-8", "replace")))
+
+
+def _nodes(text: str) -> Iterator[Node | BadRecord]:
     starts = [match.start() for match in _NODE.finditer(text)]
-    rows: list[Node] = []
-    bad = 0
-    first: BadRecord | None = None
     bounds = [*starts[1:], len(text)]
     for index, (start, end) in enumerate(zip(starts, bounds, strict=False)):
         node = _node(_node_fields(text[start:end]))
-        if node is not None:
-            rows.append(node)
-            continue
-        bad += 1
-        first = first or BadRecord(index, "no State", text[start : start + _EXCERPT])
-    return Parsed(tuple(rows), bad, first)
+        bad = BadRecord(index, "no State", text[start : start + _EXCERPT])
+        yield bad if node is None else node
 
 
 _SETTING = re.compile(r"^([A-Za-z][A-Za-z0-9_()/-]{0,80})[ ]{0,40}= ?(.*)$", re.MULTILINE)

@@ -351,16 +351,8 @@ def _renamed(job: Job) -> Job:
 
 def collect_rows(found: Iterable[Job | BadRecord]) -> Parsed[Job]:
     """Good rows, merged; bad ones counted, the first kept."""
-    rows: list[Job] = []
-    bad = 0
-    first: BadRecord | None = None
-    for item in found:
-        if isinstance(item, BadRecord):
-            bad += 1
-            first = first or item
-        else:
-            rows.append(item)
-    return Parsed(merge_partitions(rows), bad, first)
+    parsed = Parsed.of(found)
+    return replace(parsed, rows=merge_partitions(parsed.rows))
 
 
 def parse_squeue(
