@@ -24,7 +24,7 @@ from slurmtop.collect.squeue import INTERVAL_S, QueueSource
 from slurmtop.collect.who import Who, current_user
 from slurmtop.config import Config, ConfigError, config_path, load_config
 from slurmtop.control.action_log import ActionLog, AppendOnly
-from slurmtop.control.actions import cluster_allowed
+from slurmtop.control.commands import cluster_allowed
 from slurmtop.control.execute import Executor
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.ports import Clock, Runner

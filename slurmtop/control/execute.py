@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Protocol
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action, Target, argvs_for, check_argv
+from slurmtop.control.actions import Action, Target
+from slurmtop.control.commands import argvs_for, check_argv
 from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, judge, matching
 from slurmtop.control.read_back import ReadBack
 from slurmtop.control.replies import said_of
@@ -95,7 +96,7 @@ class Executor:
         try:
             for argv in action.argvs:
                 check_argv(argv)
-            meant = argvs_for(action.kind, action.targets, action.cluster)
+            meant = argvs_for(action.kind, action.targets, action.cluster, action.details)
         except ValueError as error:
             return f"nothing was done: {visible(str(error))}"
         if meant != action.argvs:
@@ -103,7 +104,9 @@ class Executor:
         return None
 
     async def _send(self, run: "_Run") -> None:
-        for place, argv in enumerate(argvs_for(run.action.kind, run.targets, run.action.cluster)):
+        for place, argv in enumerate(
+            argvs_for(run.action.kind, run.targets, run.action.cluster, run.action.details)
+        ):
             if place:
                 await self._clock.sleep(PAUSE_S)
             run.argvs.append(argv)
@@ -189,7 +192,7 @@ class _Run:
         outcomes = {
             str(target.key): ("asked", "") for target in self.targets if target not in self._known
         }
-        meant = argvs_for(self.action.kind, self.targets, self.action.cluster)
+        meant = argvs_for(self.action.kind, self.targets, self.action.cluster, self.action.details)
         return self._entry("asked", when, meant, outcomes)
 
     def ended(self, when: datetime) -> Entry:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from slurmtop.control.actions import IDS_PER_CALL
+from slurmtop.control.commands import IDS_PER_CALL
 from slurmtop.control.outcome import Seen
 from slurmtop.model.job import Job
 from slurmtop.model.ports import Command, Runner, RunnerError

@@ -198,6 +198,12 @@ class Job:
     het_leader: str | None = None
     """Raw id of the first component of a het job."""
     array_id: str | None = None
+    requeueable: bool | None = None
+    """``Requeue=``; only where a record was asked for it, like the next two."""
+    batch: bool | None = None
+    """False for an interactive job (salloc, srun), which has no batch script."""
+    excluded_nodes: str | None = None
+    """The host list of ``ExcNodeList=``, as printed."""
     name_unsure: bool = False
     """True where a separator inside user text made the split ambiguous: ``name`` then holds
     all of that text as it came, and the other text fields are None."""
@@ -231,6 +237,28 @@ class JobDetail:
     submit_line: str | None = None
     fields: tuple[tuple[str, str], ...] = ()
     """Every field as printed, in order, for those that have no place above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One running step of ``squeue -s``; ``id`` is ``0``, ``batch``, ``extern``, ``interactive``.
+
+    ``job`` is the id as squeue printed it, of an array task or a het part too.
+    """
+
+    job: JobId
+    id: str
+    name: str = ""
+    state: JobState = JobState("?", None)
+    start: datetime | None = None
+    node_count: int | None = None
+    nodes: str | None = None
+    tasks: int | None = None
+
+    @property
+    def by_srun(self) -> bool:
+        """True for what srun started: such steps get a plain ``scancel -s``."""
+        return self.id.isdigit()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The batch script that a job was submitted with, or why it cannot be shown."""
+"""The batch script that a job was submitted with, and what it is prepared for."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,3 +25,127 @@ class BatchScript:
     text: str = ""
     why: str = ""
     cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRequest:
+    """``#SBATCH --signal=[R|B:]USR1@120``: what Slurm itself sends before the time limit.
+
+    ``signal`` is the name without SIG, or the number as written. ``before_s`` is seconds before
+    the end (Slurm may send it up to 60 s earlier). ``to_batch`` is ``B:``: to the batch shell
+    only; without it to the steps and not to the shell.
+    """
+
+    signal: str
+    before_s: int
+    to_batch: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """``trap 'ACTION' USR1 TERM`` in line ``line`` (from 1). An empty action ignores the signal,
+    and what the shell starts inherits that. ``resets`` is ``trap - USR1``."""
+
+    signals: tuple[str, ...]
+    action: str
+    line: int
+    resets: bool = False
+
+    @property
+    def ignores(self) -> bool:
+        return not self.resets and not self.action.strip()
+
+
+class Launcher(StrEnum):
+    """What starts the work in a line of a script."""
+
+    SRUN = "srun"
+    MPIRUN = "mpirun"
+    TORCHRUN = "torchrun"
+    """torchrun, ``python -m torch.distributed.run``, accelerate, deepspeed: an agent that starts
+    the ranks and dies of what it does not handle."""
+    PYTHON = "python"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One line that starts work: ``srun --cpu-bind=none torchrun … train.py &``.
+
+    ``outer`` is what the shell itself starts, ``inner`` what runs in the end of that (of
+    ``srun torchrun train.py``: SRUN and TORCHRUN; of ``python train.py``: PYTHON twice).
+    ``background`` is true for ``&``; ``waited`` where a ``wait`` follows it. ``execs`` is
+    ``exec …``: the shell is replaced, and its traps with it. ``traps`` are those of a shell in
+    between (``srun bash -c 'trap "" USR1; exec torchrun …'``).
+    """
+
+    line: int
+    text: str
+    outer: Launcher
+    inner: Launcher
+    background: bool = False
+    waited: bool = False
+    execs: bool = False
+    traps: tuple[Trap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptReading:
+    """What a batch script says of itself. ``language`` is the interpreter's name (bash, sh,
+    python3 …); for anything but a shell only the directives are read.
+
+    ``directives`` are (line, option as written, value or None). ``open_mode`` is append,
+    truncate or None where it is not said. ``requeues_itself`` is the line of a ``scontrol
+    requeue``. ``unsure`` are sentences about what could not be told.
+    """
+
+    language: str = "bash"
+    directives: tuple[tuple[int, str, str | None], ...] = ()
+    signal: SignalRequest | None = None
+    traps: tuple[Trap, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    open_mode: str | None = None
+    requeue: bool | None = None
+    requeues_itself: int | None = None
+    unsure: tuple[str, ...] = ()
+
+
+class Recipient(StrEnum):
+    """Who gets a signal (measured on Slurm 22.05, 24.11 and 26.05)."""
+
+    STEPS = "steps"
+    """All that srun started; not the batch shell (``scancel --signal``)."""
+    STEP = "step"
+    """One step (``scancel --signal … 4711.0``)."""
+    BATCH = "batch shell"
+    """The batch shell and not its children (``--batch``)."""
+    EVERYTHING = "everything"
+    """The batch shell, its children, and the steps (``--full``)."""
+    RANKS = "rank processes"
+    """The rank processes alone, by pid on their nodes."""
+
+
+class Fate(StrEnum):
+    """What a signal does to one of those who get it."""
+
+    HANDLES = "handles it"
+    IGNORES = "ignores it"
+    DIES = "dies of it"
+    CONTINUES = "goes on"
+    """CONT, or a signal whose default is to do nothing."""
+    STOPS = "is stopped"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """``who`` gets the signal (``batch shell``, ``srun step: torchrun agent``), and what it does.
+
+    ``why`` is the ground for it, in words; ``line`` where in the script it stands.
+    """
+
+    who: str
+    fate: Fate
+    why: str
+    line: int | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 
-from slurmtop.control.actions import Action, Refusal, Target
+from slurmtop.control.actions import Action, Asker, Refusal, Target
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.outcome import Outcome
 from slurmtop.model.job import Job
@@ -40,10 +40,12 @@ def cancel_jobs(
     services = app.services
     plan = plan_cancel(
         jobs,
-        me=services.user,
-        now=app.known_at(),
-        cluster=services.cluster,
-        read_only=services.read_only,
+        Asker(
+            me=services.user,
+            now=app.known_at(),
+            cluster=services.cluster,
+            read_only=services.read_only,
+        ),
         known=(*app.book.jobs, *siblings),
     )
     if isinstance(plan, Refusal):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.execute import Executor
 from slurmtop.control.outcome import Outcome, Result
@@ -56,7 +56,7 @@ class _Cancel:
         return Completed(0, in_asked_form(command.argv, rows), b"", START, 0.1)
 
     async def outcome(self, job: Job | None = None) -> Outcome:
-        action = plan_cancel([job or make_job(self.job)], me="anna", now=START, cluster="")
+        action = plan_cancel([job or make_job(self.job)], Asker(me="anna", now=START))
         assert isinstance(action, Action)
         executor = Executor(
             self.runner,

@@ -13,7 +13,7 @@ from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.local import LocalRunner
 from slurmtop.collect.squeue import QueueSource, fetch_expected_start
-from slurmtop.control.actions import Refusal
+from slurmtop.control.actions import Asker, Refusal
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.job import Job, LimitKind
@@ -142,7 +142,7 @@ def test_case_003_must_drop_the_fragment_before_the_dots() -> None:
         # It stands for one task at least, whatever its number is.
         assert (tasks.count_text(), tasks.throttle) == ("19+", 8)
     for job in _array_rows(load("003"), 3)[:2]:
-        assert isinstance(plan_cancel([job], me="", now=START, cluster=""), Refusal)
+        assert isinstance(plan_cancel([job], Asker(me="", now=START)), Refusal)
 
 
 @sentence(

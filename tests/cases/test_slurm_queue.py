@@ -9,8 +9,9 @@ import pytest
 
 from slurmtop.collect.env import wanted_clusters
 from slurmtop.collect.squeue import QueueSource
-from slurmtop.control.actions import Action, cluster_allowed
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
+from slurmtop.control.commands import cluster_allowed
 from slurmtop.model.ids import JobId
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.snapshot import Parsed
@@ -232,7 +233,7 @@ def answer_058(case: Case) -> Any:
 
 
 def _planned(jobs: list[Job]) -> Action:
-    action = plan_cancel(jobs, me="", now=START, cluster="")
+    action = plan_cancel(jobs, Asker(me="", now=START))
     assert isinstance(action, Action)
     return action
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.execute import Executor
 from slurmtop.control.outcome import Outcome, Result
@@ -37,7 +37,7 @@ async def _outcome(rc: int, stderr: bytes, rows: Sequence[Mapping[str, str]]) ->
         return Completed(1, b"", error, START, 0.1)
 
     runner.on_call("squeue *", look)
-    action = plan_cancel([make_job("4711")], me="anna", now=START, cluster="")
+    action = plan_cancel([make_job("4711")], Asker(me="anna", now=START))
     assert isinstance(action, Action)
     read_back = QueueReadBack(runner)
     executor = Executor(runner, runner.clock, _Log(), read_only=False, read_back=read_back)
@@ -74,7 +74,7 @@ async def test_S047_silence_on_a_running_job_is_not_final() -> None:
 
 
 async def test_S047_it_is_never_asked_for() -> None:
-    action = plan_cancel([make_job("4711")], me="anna", now=START, cluster="")
+    action = plan_cancel([make_job("4711")], Asker(me="anna", now=START))
     assert isinstance(action, Action)
     assert not any("--ctld" in argv for argv in action.argvs)
 

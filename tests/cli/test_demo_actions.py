@@ -6,7 +6,7 @@ import pytest
 
 from slurmtop.cli.demo import NoLog, open_demo
 from slurmtop.cli.wiring import Wiring
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.execute import Executor, Outcome, Result
 from slurmtop.control.read_back import QueueReadBack
@@ -28,7 +28,7 @@ async def queue(wiring: Wiring, *, all_users: bool = False) -> dict[str, Job]:
 
 
 def plan(wiring: Wiring, *jobs: Job) -> Action:
-    made = plan_cancel(jobs, me=wiring.who.name, now=wiring.clock.now(), cluster="")
+    made = plan_cancel(jobs, Asker(me=wiring.who.name, now=wiring.clock.now()))
     assert isinstance(made, Action), made
     return made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slurmtop.control.actions import Action, ConfirmLevel
+from slurmtop.control.actions import Action, Asker, ConfirmLevel
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.outcome import Outcome, Result
 from slurmtop.model.ids import JobId, JobKey
@@ -34,7 +34,7 @@ def _state(cluster: Cluster, job: str) -> set[str]:
 
 def _plan(desk: Desk, job: Job) -> Action:
     services = desk.app.services
-    plan = plan_cancel([job], me=services.user, now=services.clock.now(), cluster="")
+    plan = plan_cancel([job], Asker(me=services.user, now=services.clock.now()))
     assert isinstance(plan, Action)
     return plan
 

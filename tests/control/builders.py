@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from slurmtop.control.actions import Action, Refusal
+from slurmtop.control.actions import Action, Asker, Refusal
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Tres
@@ -32,12 +32,12 @@ def job(id: str, word: str = "RUNNING", *, cluster: str = "", **changes: object)
 
 
 def plan(*jobs: Job, me: str = "anna", cluster: str = "", read_only: bool = False) -> Action:
-    made = plan_cancel(jobs, me=me, now=NOW, cluster=cluster, read_only=read_only)
+    made = plan_cancel(jobs, Asker(me=me, now=NOW, cluster=cluster, read_only=read_only))
     assert isinstance(made, Action), made
     return made
 
 
 def refusal(*jobs: Job, me: str = "anna", cluster: str = "", read_only: bool = False) -> str:
-    made = plan_cancel(jobs, me=me, now=NOW, cluster=cluster, read_only=read_only)
+    made = plan_cancel(jobs, Asker(me=me, now=NOW, cluster=cluster, read_only=read_only))
     assert isinstance(made, Refusal), made
     return made.sentence

@@ -8,19 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.control.actions import (
+from slurmtop.control.actions import Action, Asker, ConfirmLevel, Kind, Refusal
+from slurmtop.control.cancel import plan_cancel
+from slurmtop.control.commands import (
     IDS_PER_CALL,
-    Action,
-    ConfirmLevel,
-    Kind,
-    Refusal,
     argvs_for,
     check_argv,
     id_allowed,
     merge_ranges,
     task_ids,
 )
-from slurmtop.control.cancel import plan_cancel, task_ranges
+from slurmtop.control.plan import task_ranges
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 from slurmtop.model.job import Job, JobState, Tres
 from slurmtop.parse.slurm.ids import parse_job_id
@@ -221,7 +219,7 @@ def odd_jobs(draw: st.DrawFn) -> Job:
 
 @given(jobs=st.lists(odd_jobs(), max_size=6), me=ODD, cluster=ODD)
 def test_nothing_but_ids_reaches_a_command_line(jobs: list[Job], me: str, cluster: str) -> None:
-    made = plan_cancel(jobs, me=me, now=NOW, cluster="", read_only=False)
+    made = plan_cancel(jobs, Asker(me=me, now=NOW))
     if isinstance(made, Refusal):
         assert made.sentence
         return
@@ -229,7 +227,7 @@ def test_nothing_but_ids_reaches_a_command_line(jobs: list[Job], me: str, cluste
         check_argv(argv)
         assert argv[0] == "scancel"
         assert all(ALLOWED.fullmatch(word) for word in argv[1:])
-    named = plan_cancel(jobs, me=me, now=NOW, cluster=cluster)
+    named = plan_cancel(jobs, Asker(me=me, now=NOW, cluster=cluster))
     if isinstance(named, Action) and cluster:
         assert all(argv[1] == "-M" and not argv[2].startswith("-") for argv in named.argvs)
 
@@ -298,7 +296,7 @@ def test_the_other_parts_of_a_het_job_count_also_where_one_was_chosen() -> None:
     second = job("4815+1", nodes="gpu[02-03]", node_count=2, tres=Tres(gpus=8))
     other = job("4816+1", nodes="gpu09")
     made = plan_cancel(
-        [second], me="anna", now=NOW, cluster="", known=[first, second, other, job("4711")]
+        [second], Asker(me="anna", now=NOW), known=[first, second, other, job("4711")]
     )
     assert isinstance(made, Action)
     assert one_argv(made) == ("scancel", "4815")

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("model", "parse", "triage", "store", "control", "collect", "ui", "demo", "cli")
+ROOMS = (
+    "model",
+    "parse",
+    "triage",
+    "store",
+    "control",
+    "collect",
+    "jobscript",
+    "ui",
+    "demo",
+    "cli",
+)
 BELOW = {
     "model": (),
     "parse": ("model",),
@@ -15,11 +26,12 @@ BELOW = {
     "store": ("model",),
     "control": ("model", "parse", "triage", "store"),
     "collect": ("model", "parse", "triage", "store"),
-    "ui": ("model", "parse", "triage", "store", "control", "collect"),
+    "jobscript": ("model", "parse", "triage", "store"),
+    "ui": ("model", "parse", "triage", "store", "control", "collect", "jobscript"),
     "demo": ("model",),
-    "cli": ("model", "parse", "triage", "store", "control", "collect", "ui", "demo"),
+    "cli": ("model", "parse", "triage", "store", "control", "collect", "jobscript", "ui", "demo"),
 }
-PURE = ("model", "parse", "triage", "store")
+PURE = ("model", "parse", "triage", "store", "jobscript")
 SCREEN = ("textual", "rich", "plotext")
 WORLD = ("asyncssh", "subprocess", "socket", "asyncio", "yaml")
 

@@ -8,7 +8,7 @@ import pytest
 
 from slurmtop.collect.sacct import Accounting
 from slurmtop.config import Config
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.execute import Executor
 from slurmtop.control.outcome import Result
@@ -127,7 +127,7 @@ async def test_E1_of_500_jobs_one_that_is_gone_stops_nothing() -> None:
     runner.on_call("scancel *", scancel)
     runner.on_call("squeue *", squeue)
     jobs = [make_job(str(n)) for n in range(1_000, 1_500)]
-    action = plan_cancel(jobs, me="anna", now=START, cluster="")
+    action = plan_cancel(jobs, Asker(me="anna", now=START))
     assert isinstance(action, Action)
     read_back = QueueReadBack(runner)
     executor = Executor(runner, runner.clock, _Log(), read_only=False, read_back=read_back)

@@ -9,7 +9,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Button, Input
 
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.model.job import Job, Tres
 from slurmtop.ui.app import SlurmtopApp
@@ -33,7 +33,7 @@ OTHERS = make_job("4712", user="bob", gpus=8, name="[/red]\x1b[2J", nodes="gpu02
 
 
 def plan(*jobs: Job) -> Action:
-    action = plan_cancel(jobs, me="anna", now=START, cluster="")
+    action = plan_cancel(jobs, Asker(me="anna", now=START))
     assert isinstance(action, Action)
     return action
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.outcome import JobOutcome, Outcome, Result
 from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus
@@ -71,7 +71,7 @@ def hostile_job(name: str, text: str) -> Job:
 
 
 def cancel_of(job: Job) -> Action:
-    action = plan_cancel([job], me=job.user, now=START, cluster="")
+    action = plan_cancel([job], Asker(me=job.user, now=START))
     assert isinstance(action, Action)
     return action
 

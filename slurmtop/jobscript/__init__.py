@@ -1,0 +1,1 @@
+"""Reads batch scripts: what a job asked for and which signals it is prepared for. Pure."""
