@@ -12,7 +12,7 @@ from typing import Protocol
 from slurmtop.control.action_log import Entry
 from slurmtop.control.actions import Action, Target
 from slurmtop.control.commands import argvs_for, check_argv
-from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, judge, matching
+from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, judge, matching, result_word
 from slurmtop.control.read_back import ReadBack
 from slurmtop.control.replies import said_of
 from slurmtop.model.ports import Clock, Command, Completed, Runner, RunnerError
@@ -198,7 +198,8 @@ class _Run:
     def ended(self, when: datetime) -> Entry:
         """What was done, and what is known of each job by now."""
         outcomes = {
-            str(item.target.key): (str(item.result), item.sentence) for item in self.outcomes()
+            str(item.target.key): (result_word(self.action.kind, item.result), item.sentence)
+            for item in self.outcomes()
         }
         return self._entry("outcome", when, self.argvs, outcomes)
 

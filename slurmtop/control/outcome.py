@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from slurmtop.control.actions import Action, Target
+from slurmtop.control.actions import Action, Kind, Target
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.snapshot import Failure
 from slurmtop.model.text import visible
@@ -13,9 +13,9 @@ from slurmtop.model.units import plural
 
 
 class Result(StrEnum):
-    """What became of one job. Only CANCELLED and OVER mean that it has ended."""
+    """What became of one job. DONE means that the wish was met."""
 
-    CANCELLED = "cancelled"
+    DONE = "done"
     OVER = "already over"
     NO_SUCH_JOB = "no such job"
     DENIED = "denied"
@@ -24,6 +24,28 @@ class Result(StrEnum):
     NOT_SENT = "not sent"
     """slurmtop did not ask: the job is not the one that was confirmed, or nothing could run."""
     NOT_KNOWN = "not known"
+
+
+_DONE_WORDS = {
+    Kind.CANCEL: "cancelled",
+    Kind.REQUEUE: "requeued",
+    Kind.REQUEUE_HOLD: "requeued and held",
+    Kind.HOLD: "held",
+    Kind.RELEASE: "released",
+    Kind.LIMIT: "time limit set",
+    Kind.EXCLUDE: "nodes excluded",
+    Kind.SIGNAL: "signalled",
+}
+
+
+def done_word(kind: Kind) -> str:
+    """What a job is once ``kind`` was done to it: ``cancelled``, ``requeued`` …"""
+    return _DONE_WORDS[kind]
+
+
+def result_word(kind: Kind, result: Result) -> str:
+    """How a result is said, in a sum and in the log: ``cancelled``, ``denied``."""
+    return done_word(kind) if result is Result.DONE else str(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +84,7 @@ class Outcome:
     @property
     def ok(self) -> bool:
         """Is every job over?"""
-        over = (Result.CANCELLED, Result.OVER)
+        over = (Result.DONE, Result.OVER)
         return self.refused is None and all(job.result in over for job in self.jobs)
 
     @property
@@ -73,7 +95,8 @@ class Outcome:
         if len(self.jobs) == 1:
             return self.jobs[0].sentence
         counts = [(self.count(result), result) for result in Result]
-        return ", ".join(f"{count} {result}" for count, result in counts if count)
+        words = [(count, result_word(self.action.kind, result)) for count, result in counts]
+        return ", ".join(f"{count} {word}" for count, word in words if count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +130,7 @@ def judge(target: Target, said: Said, seen: Seen, *, seen_before: bool) -> JobOu
     if not rows:
         if _left_its_array(target, seen):
             text = f"job {name}: cancelled: it no longer waits in its array"
-            return JobOutcome(target, Result.CANCELLED, text)
+            return JobOutcome(target, Result.DONE, text)
         return _gone(target, name, seen, seen_before)
     word = _word(rows)
     alive = [row for row in rows if not row.state.ended]
@@ -199,11 +222,11 @@ def _gone(target: Target, name: str, seen: Seen, seen_before: bool) -> JobOutcom
 def _ended(target: Target, name: str, rows: Sequence[Job], word: str) -> JobOutcome:
     cancelled = sum(1 for row in rows if row.state.base == "CANCELLED")
     if cancelled == len(rows):
-        return JobOutcome(target, Result.CANCELLED, f"job {name}: cancelled", word)
+        return JobOutcome(target, Result.DONE, f"job {name}: cancelled", word)
     if cancelled:
         rest = len(rows) - cancelled
         text = f"job {name}: cancelled; {plural(rest, 'record')} of it had already ended"
-        return JobOutcome(target, Result.CANCELLED, text, word)
+        return JobOutcome(target, Result.DONE, text, word)
     text = f"job {name}: already over before the cancel reached it ({word})"
     return JobOutcome(target, Result.OVER, text, word)
 

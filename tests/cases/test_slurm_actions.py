@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action, Asker
+from slurmtop.control.actions import Action, Asker, Kind
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.execute import Executor
-from slurmtop.control.outcome import Outcome, Result
+from slurmtop.control.outcome import Outcome, Result, done_word
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.job import Job
 from slurmtop.model.ports import Command, Completed
@@ -118,7 +118,7 @@ async def test_case_046_accepted_is_final_when_the_queue_says_so() -> None:
     cancel = _Cancel(5, "8602", [[running], [ending], [over]])
     outcome = await cancel.outcome()
     assert len(cancel.runner.asked("squeue")) == 3
-    assert outcome.jobs[0].result is Result.CANCELLED
+    assert outcome.jobs[0].result is Result.DONE
     assert outcome.jobs[0].final
     (job,) = (await _Cancel(5, "8602", [[running]]).outcome()).jobs
     assert job.result is Result.SENT
@@ -143,10 +143,10 @@ async def test_case_046_accepted_is_final_when_the_queue_says_so() -> None:
 async def test_case_046_must_not_say_cancelled_on_exit_0_alone(n: int, looks: list[Any]) -> None:
     cancel = _Cancel(n, "8602", looks)
     outcome = await cancel.outcome()
-    assert outcome.jobs[0].result is not Result.CANCELLED
+    assert outcome.jobs[0].result is not Result.DONE
     assert "cancelled" not in outcome.sentence
     _, entry = cancel.log.entries
-    assert all(result != Result.CANCELLED for result, _ in entry.outcomes.values())
+    assert all(result != done_word(Kind.CANCEL) for result, _ in entry.outcomes.values())
 
 
 # Other ids, users and words of the same kind
@@ -156,12 +156,12 @@ async def test_case_046_must_not_say_cancelled_on_exit_0_alone(n: int, looks: li
 @pytest.mark.parametrize(
     ("words", "result"),
     [
-        (b"", Result.CANCELLED),
+        (b"", Result.DONE),
         (b"scancel: error: Kill job error on job id %s: Access/permission denied\n", Result.DENIED),
     ],
 )
 async def test_kind_046_any_job(job: str, words: bytes, result: Result) -> None:
-    state = "CANCELLED" if result is Result.CANCELLED else "RUNNING"
+    state = "CANCELLED" if result is Result.DONE else "RUNNING"
     cancel = _Cancel(5, job, [[_row(job, state)]])
     rc = 1 if words else 0
     cancel.runner.on("scancel *", rc=rc, stderr=words.replace(b"%s", job.encode()))

@@ -31,6 +31,7 @@ from tests.cluster.spaces import (
     node_record,
     same_checkout,
 )
+from tests.cluster.torch_env import TORCH, make_torch
 from tests.cluster.users import make_host_keys, make_user
 
 
@@ -85,10 +86,18 @@ def wait_for_sessions(layout: Layout, deadline_s: float = 900) -> bool:
 
 
 def up(layout: Layout) -> str:
-    """Make the cluster, or what of it is missing."""
-    begun = time.monotonic()
+    """Make the cluster, or what of it is missing; what was done and how long it took."""
     machine.require_root_on_debian()
     machine.require_programs()
+    said = _up(layout)
+    begun = time.monotonic()
+    if make_torch(layout):
+        said += f"; {TORCH} in {layout.torch} ({time.monotonic() - begun:.1f} s)"
+    return said
+
+
+def _up(layout: Layout) -> str:
+    begun = time.monotonic()
     login = login_record(layout).pid
     if login is not None and not same_checkout(layout, login):
         # One cluster a machine: it moves to the checkout that asks, once its tests are done.

@@ -31,6 +31,7 @@ PACKAGES = (
     "iproute2",
     "tmux",
     "python3-venv",
+    "ca-certificates",
 )
 PROGRAMS = (
     "slurmctld",
@@ -68,10 +69,16 @@ def missing_programs() -> list[str]:
     return [name for name in PROGRAMS if shutil.which(name, path=SBIN_PATH) is None]
 
 
+def _has_venv() -> bool:
+    """Whether the system's interpreter can make environments with pip in them."""
+    argv = ["/usr/bin/python3", "-c", "import ensurepip"]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
 def install() -> None:
     """Install the packages that lack, without letting any daemon start."""
     require_root_on_debian()
-    if not missing_programs():
+    if not missing_programs() and _has_venv():
         return
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": SBIN_PATH}
     saved = POLICY.read_bytes() if POLICY.exists() else None

@@ -75,6 +75,11 @@ class Layout:
         return self.root / "shared"
 
     @property
+    def torch(self) -> Path:
+        """An environment with PyTorch, for jobs of any user; ``bin/python``, ``bin/torchrun``."""
+        return self.root / "torch"
+
+    @property
     def source(self) -> Path:
         """Where the checkout is bound inside the cluster's mount namespaces."""
         return self.root / "src"

@@ -96,7 +96,7 @@ async def test_cancelled_only_once_the_queue_says_so() -> None:
     outcome = await bench.run(plan(job("4711")))
     assert bench.sent == [("scancel", "4711")]
     assert bench.runner.calls[0].timeout_s == CALL_TIMEOUT_S
-    assert outcome.jobs[0].result is Result.CANCELLED
+    assert outcome.jobs[0].result is Result.DONE
     assert outcome.ok
     assert outcome.sentence == "job 4711: cancelled"
     assert bench.looks == 3
@@ -121,7 +121,7 @@ async def test_denied() -> None:
     )
     bench.queue = [{"8601": "RUNNING", "8602": "CANCELLED"}]
     outcome = await bench.run(plan(job("8601", user="bob"), job("8602")))
-    assert [item.result for item in outcome.jobs] == [Result.DENIED, Result.CANCELLED]
+    assert [item.result for item in outcome.jobs] == [Result.DENIED, Result.DONE]
     assert "belongs to somebody else" in outcome.jobs[0].sentence
     assert outcome.sentence == "1 cancelled, 1 denied"
 
@@ -175,7 +175,7 @@ async def test_a_silent_controller_is_not_known() -> None:
 async def test_it_asks_again_until_the_controller_is_back() -> None:
     bench = Bench()
     bench.queue = [bench.refuse(DOWN), bench.refuse(DOWN), {"4711": "CANCELLED"}]
-    assert (await bench.run(plan(job("4711")))).jobs[0].result is Result.CANCELLED
+    assert (await bench.run(plan(job("4711")))).jobs[0].result is Result.DONE
 
 
 async def test_scancel_that_does_not_end() -> None:
@@ -233,9 +233,9 @@ async def test_tasks_of_an_array() -> None:
     )
     assert bench.sent == [("scancel", "4711_[1-10]")]
     assert [item.result for item in outcome.jobs] == [
-        Result.CANCELLED,
+        Result.DONE,
         Result.OVER,
-        Result.CANCELLED,
+        Result.DONE,
         Result.NO_SUCH_JOB,
     ]
 
@@ -247,7 +247,7 @@ async def test_a_job_that_is_no_longer_the_same_is_left_out() -> None:
         plan(job("4711"), job("4712")), still_same=lambda target: target.key.id == "4712"
     )
     assert bench.sent == [("scancel", "4712")]
-    assert [item.result for item in outcome.jobs] == [Result.NOT_SENT, Result.CANCELLED]
+    assert [item.result for item in outcome.jobs] == [Result.NOT_SENT, Result.DONE]
     none = await bench.run(plan(job("4711")), still_same=lambda target: False)
     assert none.jobs[0].result is Result.NOT_SENT
     assert len(bench.sent) == 1
@@ -310,7 +310,7 @@ async def test_a_log_that_cannot_be_written_is_said_and_stops_nothing() -> None:
     bench = Bench(log=Lines(OSError(28, "No space left on device")))
     bench.queue = [{"4711": "CANCELLED"}]
     outcome = await bench.run(plan(job("4711")))
-    assert outcome.jobs[0].result is Result.CANCELLED
+    assert outcome.jobs[0].result is Result.DONE
     assert outcome.trouble is not None
     assert "No space left" in outcome.trouble
 

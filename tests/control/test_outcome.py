@@ -22,7 +22,7 @@ def look(
 @pytest.mark.parametrize(
     ("word", "result", "says", "final"),
     [
-        ("CANCELLED", Result.CANCELLED, "job 4711: cancelled", True),
+        ("CANCELLED", Result.DONE, "job 4711: cancelled", True),
         ("COMPLETED", Result.OVER, "already over before the cancel reached it (COMPLETED)", True),
         ("TIMEOUT", Result.OVER, "(TIMEOUT)", True),
         (
@@ -76,7 +76,7 @@ def test_refusals_hold_only_while_the_job_lives() -> None:
     assert result is Result.NOT_KNOWN
     assert "no answer within 150 s" in says
     assert not final
-    assert look(job("4711"), job("4711", "CANCELLED"), said=unsure)[0] is Result.CANCELLED
+    assert look(job("4711"), job("4711", "CANCELLED"), said=unsure)[0] is Result.DONE
 
 
 def test_another_job_of_the_answer_is_not_this_one() -> None:
@@ -86,11 +86,11 @@ def test_another_job_of_the_answer_is_not_this_one() -> None:
 
 def test_the_rest_of_an_array_is_followed_by_its_tasks() -> None:
     rest = job("4711_[1-5]", "PENDING")
-    assert look(rest, job("4711_[1-5]", "CANCELLED"))[0] is Result.CANCELLED
+    assert look(rest, job("4711_[1-5]", "CANCELLED"))[0] is Result.DONE
     assert look(rest, job("4711_[2-5]", "PENDING"))[0] is Result.SENT
     assert look(rest)[0] is Result.NO_SUCH_JOB
     mixed = look(rest, job("4711_1", "COMPLETED"), job("4711_[2-5]", "CANCELLED"))
-    assert mixed[0] is Result.CANCELLED
+    assert mixed[0] is Result.DONE
     assert "1 record of it had already ended" in mixed[1]
     started = look(rest, job("4711_1", "RUNNING"), job("4711_[2-5]", "CANCELLED"))
     assert started[0] is Result.SENT
@@ -101,9 +101,9 @@ def test_waiting_tasks_that_were_taken_out_of_their_array() -> None:
     """As seen on Slurm 22.05 after ``scancel 4711_[2-5]`` of a waiting array."""
     rest = job("4711_[2-5]", "PENDING")
     emptied = look(rest, job("4711", "CANCELLED"), job("4711_0"))
-    assert emptied[0] is Result.CANCELLED
+    assert emptied[0] is Result.DONE
     others = look(rest, job("4711_[6-9]", "PENDING"), job("4711_0"))
-    assert others[0] is Result.CANCELLED
+    assert others[0] is Result.DONE
     assert "no longer waits in its array" in others[1]
     running = look(job("4711_0"), job("4711_[6-9]", "PENDING"), job("4711", "CANCELLED"))
     assert running[0] is Result.NO_SUCH_JOB, "a task that ran has a record of its own"
@@ -117,7 +117,7 @@ def test_all_parts_of_a_het_job_must_be_over() -> None:
     rows = [job("9300+0", "CANCELLED"), job("9300+1", "COMPLETING")]
     assert judge(target, SILENT, Seen(tuple(rows)), seen_before=False).result is Result.SENT
     rows[1] = job("9300+1", "CANCELLED")
-    assert judge(target, SILENT, Seen(tuple(rows)), seen_before=False).result is Result.CANCELLED
+    assert judge(target, SILENT, Seen(tuple(rows)), seen_before=False).result is Result.DONE
     assert len(matching(target, rows)) == 2
 
 

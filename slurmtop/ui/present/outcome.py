@@ -11,7 +11,7 @@ from slurmtop.ui.present.confirm import title_text
 from slurmtop.ui.present.spans import Line, cut_line, wrap
 
 _ROLES = {
-    Result.CANCELLED: "good",
+    Result.DONE: "good",
     Result.OVER: "good",
     Result.NO_SUCH_JOB: "warn",
     Result.DENIED: "bad",
@@ -28,7 +28,7 @@ _WORST_FIRST = (
     Result.NO_SUCH_JOB,
     Result.SENT,
     Result.OVER,
-    Result.CANCELLED,
+    Result.DONE,
 )
 SHOWN_COMMANDS = 2
 

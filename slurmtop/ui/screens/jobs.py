@@ -28,7 +28,7 @@ from slurmtop.ui.widgets.lines import LinesBox
 from slurmtop.ui.widgets.rows import Rows
 
 _ROW_ACTIONS = frozenset({"open", "mark", "copy"})
-_OVER = frozenset({Result.CANCELLED, Result.OVER, Result.NO_SUCH_JOB})
+_OVER = frozenset({Result.DONE, Result.OVER, Result.NO_SUCH_JOB})
 
 
 def _hosts(text: str) -> tuple[str, ...]:
