@@ -9,6 +9,7 @@ import pytest
 
 from tests.cluster.faults import FaultError, Faults
 from tests.cluster.fixtures import FINAL_STATES, Cluster
+from tests.cluster.torch_env import TORCH
 
 
 def test_user_is_normal_and_the_machine_is_the_login_node(cluster: Cluster) -> None:
@@ -60,6 +61,16 @@ def test_nodes_see_their_own_processes_only(cluster: Cluster) -> None:
     assert cluster.ssh("gpu03", *argv, "||", "true") == ""
     cluster.run("scancel", job)
     cluster.wait_state(job, "CANCELLED")
+
+
+def test_jobs_can_use_torch_and_nobody_can_change_it(cluster: Cluster) -> None:
+    python = f"{cluster.layout.torch}/bin/python"
+    told = "import torch; print(torch.__version__, torch.distributed.is_gloo_available())"
+    done = cluster.run("srun", "-N1", "-t1", python, "-W", "ignore", "-c", told)
+    version, _, gloo = done.stdout.strip().partition(" ")
+    assert version.partition("+")[0] == TORCH.partition("==")[2]
+    assert gloo == "True"
+    assert not os.access(cluster.layout.torch / "lib", os.W_OK)
 
 
 @pytest.mark.parametrize("node", ["gpu01", "gpu04"])
