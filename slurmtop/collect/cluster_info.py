@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slurmtop.collect.asking import check, on_cluster, run_slurm
-from slurmtop.model.ports import Runner
+from slurmtop.model.ports import Command, Runner, RunnerError
 from slurmtop.parse.slurm.scontrol import parse_scontrol_config
 
 _SECONDS = re.compile(r"\s*(\d+)\s*(?:sec\w*)?\s*$")
+_VERSION = re.compile(r"\b(\d{2})\.(\d{2})\b", re.ASCII)
+_SENDS_MANY_SINCE = (23, 11)
+_VERSION_TIMEOUT_S = 5.0
 _NONE = ("", "(null)", "none", "n/a")
 
 
@@ -18,7 +21,8 @@ class ClusterInfo:
 
     ``kill_wait_s`` is the time from TERM to KILL, ``min_job_age_s`` how long an ended job is
     remembered. ``private_data`` names what other users may not see. ``accounting`` is the
-    storage plugin; ``has_accounting`` False where there is none.
+    storage plugin; ``has_accounting`` False where there is none. ``slurm_user`` is the name of
+    the user that the controller runs as, who may do anything to any job.
     """
 
     name: str | None = None
@@ -29,6 +33,7 @@ class ClusterInfo:
     private_data: tuple[str, ...] = ()
     accounting: str | None = None
     has_accounting: bool | None = None
+    slurm_user: str | None = None
 
     @property
     def hides_jobs(self) -> bool:
@@ -58,11 +63,34 @@ def cluster_info(settings: Mapping[str, str]) -> ClusterInfo:
         private_data=_list(settings.get("PrivateData")),
         accounting=accounting,
         has_accounting=_stores(settings.get("AccountingStorageType")),
+        slurm_user=_user(settings.get("SlurmUser")),
     )
+
+
+async def scancel_sends_many(runner: Runner) -> bool:
+    """Does the installed scancel hand all its ids to the controller in one request (23.11 and
+    later)? Where it does not say, it does not. Asks no controller: ``scancel --version``."""
+    try:
+        done = await runner.run(Command(("scancel", "--version"), timeout_s=_VERSION_TIMEOUT_S))
+    except RunnerError:
+        return False
+    return done.rc == 0 and takes_many(done.stdout.decode("utf-8", "replace"))
+
+
+def takes_many(version: str) -> bool:
+    """``slurm 24.11.5``, ``slurm-wlm 22.05.8``: is it 23.11 or later?"""
+    found = _VERSION.search(version)
+    return found is not None and (int(found[1]), int(found[2])) >= _SENDS_MANY_SINCE
 
 
 def _word(text: str | None) -> str | None:
     return None if text is None or text.strip().lower() in _NONE else text.strip()
+
+
+def _user(text: str | None) -> str | None:
+    """``slurm(64030)``: the name alone."""
+    word = _word(text)
+    return word.partition("(")[0] or None if word is not None else None
 
 
 def _seconds(text: str | None) -> int | None:

@@ -25,3 +25,13 @@ class Rights:
 
 
 UNKNOWN_RIGHTS = Rights()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountUser:
+    """A user as accounting knows it. ``operator`` is true for an administrator, too;
+    ``coordinates`` are the accounts whose jobs the user may change."""
+
+    name: str
+    operator: bool
+    coordinates: frozenset[str] = frozenset()

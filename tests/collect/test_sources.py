@@ -109,6 +109,7 @@ async def test_settings_of_real_clusters(runner: FakeRunner, version: str, name:
         private_data=(),
         accounting="accounting_storage/slurmdbd",
         has_accounting=True,
+        slurm_user="slurm",
     )
     assert not info.hides_jobs
     assert runner.calls[0].argv == ("scontrol", "-M", "alpha", "show", "config")
