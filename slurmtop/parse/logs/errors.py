@@ -225,3 +225,9 @@ def find_slurm_line(lines: Iterable[LogLine]) -> LogLine | None:
         elif _STEPD.search(line.text):
             last = line
     return ending or last
+
+
+def only_reports_an_end(line: LogLine) -> bool:
+    """True for an error line that tells somebody else's end (a closed connection, SIGTERM,
+    Slurm's own words) and so nothing about why it came to that."""
+    return _is_cascade(line.text)
