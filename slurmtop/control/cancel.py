@@ -3,22 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from slurmtop.control.actions import (
-    Action,
-    Asker,
-    ConfirmLevel,
-    Details,
-    Kind,
-    Refusal,
-    Target,
-)
-from slurmtop.control.commands import argvs_for
+from slurmtop.control.actions import Action, Asker, Details, Kind, Refusal, Target
 from slurmtop.control.plan import (
     ending_confirmation,
     first_refusal,
     ids_text,
     left_out_when_over,
     loss_warnings,
+    make_action,
     make_target,
     make_targets,
     owner_warnings,
@@ -49,20 +41,9 @@ def plan_cancel(
     if isinstance(targets, Refusal):
         return targets
     warnings.extend(_warnings(targets, usable, asker.me))
-    confirm, expected = ending_confirmation(targets, asker.me)
     details = Details(one_call=asker.one_call and len(targets) > 1)
-    return Action(
-        kind=Kind.CANCEL,
-        cluster=asker.cluster,
-        targets=tuple(targets),
-        argvs=argvs_for(Kind.CANCEL, targets, asker.cluster, details),
-        confirm=confirm,
-        expected_text=expected,
-        details=details,
-        warnings=tuple(warnings),
-        planned_at=asker.now,
-        verdict=asker.verdict,
-    )
+    confirm = ending_confirmation(targets, asker.me)
+    return make_action(Kind.CANCEL, targets, asker, confirm, warnings, details=details)
 
 
 def plan_cancel_step(job: Job, step: Step, asker: Asker) -> Action | Refusal:
@@ -84,21 +65,8 @@ def plan_cancel_step(job: Job, step: Step, asker: Asker) -> Action | Refusal:
         f"{name} ends ({visible(step.name) or 'no name'}); the job goes on with what its script"
         " does when a step fails"
     )
-    confirm, expected = ending_confirmation([made], asker.me)
-    if confirm is not ConfirmLevel.YES:
-        expected = made.ids[0]
-        confirm = ConfirmLevel.TYPE_ID
-    return Action(
-        kind=Kind.CANCEL,
-        cluster=asker.cluster,
-        targets=(made,),
-        argvs=argvs_for(Kind.CANCEL, [made], asker.cluster),
-        confirm=confirm,
-        expected_text=expected,
-        warnings=tuple(warnings),
-        planned_at=asker.now,
-        verdict=asker.verdict,
-    )
+    confirm = ending_confirmation([made], asker.me)
+    return make_action(Kind.CANCEL, [made], asker, confirm, warnings)
 
 
 def step_target(job: Job, step: Step, asker: Asker) -> Target | Refusal:

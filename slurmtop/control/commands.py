@@ -31,6 +31,19 @@ _SCONTROL = {
     Kind.HOLD: "hold",
     Kind.RELEASE: "release",
 }
+#: Linux's own numbers (x86, Arm): scancel takes any of them.
+SIGNAL_NUMBERS = {
+    "HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8,
+    "KILL": 9, "USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
+    "STKFLT": 16, "CHLD": 17, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21, "TTOU": 22,
+    "URG": 23, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27, "WINCH": 28, "IO": 29,
+    "PWR": 30, "SYS": 31,
+}  # fmt: skip
+#: The names that scancel knows (measured on 22.05.8); the others it takes only as numbers.
+_NAMED_SIGNALS = (
+    "HUP", "INT", "QUIT", "ABRT", "KILL", "ALRM", "TERM", "USR1", "USR2",
+    "URG", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "XCPU",
+)  # fmt: skip
 _REACH = {Recipient.BATCH: ("--batch",), Recipient.EVERYTHING: ("--full",)}
 
 
@@ -101,7 +114,7 @@ def _scancel(
     flags: tuple[str, ...] = ()
     if kind is Kind.SIGNAL:
         reach = _REACH.get(details.recipient, ())
-        flags = ("--ctld", f"--signal={details.signal}", *reach)
+        flags = ("--ctld", f"--signal={_signal_word(details.signal)}", *reach)
     elif steps or details.one_call:
         flags = ("--ctld",)
     head = ("scancel", *where, *flags)
@@ -112,6 +125,11 @@ def _scancel(
         _call(named[start : start + per_call], lambda ids: (*head, *ids))
         for start in range(0, len(named), per_call)
     ]
+
+
+def _signal_word(name: str) -> str:
+    number = SIGNAL_NUMBERS.get(name)
+    return name if number is None or name in _NAMED_SIGNALS else str(number)
 
 
 def _listed(

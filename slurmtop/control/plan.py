@@ -8,10 +8,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from slurmtop.control.actions import Asker, ConfirmLevel, Refusal, Target
-from slurmtop.control.commands import cluster_allowed, id_allowed, task_ids
+from slurmtop.control.actions import (
+    NO_DETAILS,
+    Action,
+    Asker,
+    ConfirmLevel,
+    Details,
+    Kind,
+    Refusal,
+    Target,
+)
+from slurmtop.control.commands import argvs_for, cluster_allowed, id_allowed, task_ids
 from slurmtop.model.ids import JobKey, TaskSet
 from slurmtop.model.job import Job, LimitKind, Phase
+from slurmtop.model.script import Reaction
 from slurmtop.model.text import visible
 from slurmtop.parse.slurm.hostlist import compress_hosts, together
 
@@ -20,6 +30,36 @@ _EXPANDED_TASKS = 100_000
 DONE = (Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED)
 #: Why one job cannot be meant, as half a sentence ("already over"), or None.
 LeftOut = Callable[[Job], str | None]
+
+
+def make_action(
+    kind: Kind,
+    targets: Sequence[Target],
+    asker: Asker,
+    confirm: tuple[ConfirmLevel, str],
+    warnings: Iterable[str],
+    *,
+    details: Details = NO_DETAILS,
+    reactions: Iterable[Reaction] = (),
+) -> Action | Refusal:
+    """The finished plan with its commands, or why no command can be made of it."""
+    try:
+        argvs = argvs_for(kind, targets, asker.cluster, details)
+    except ValueError as error:
+        return Refusal(f"nothing is done: {visible(str(error))}")
+    return Action(
+        kind=kind,
+        cluster=asker.cluster,
+        targets=tuple(targets),
+        argvs=argvs,
+        confirm=confirm[0],
+        expected_text=confirm[1],
+        details=details,
+        warnings=tuple(dict.fromkeys(warnings)),
+        reactions=tuple(reactions),
+        planned_at=asker.now,
+        verdict=asker.verdict,
+    )
 
 
 def first_refusal(jobs: Sequence[Job], asker: Asker, verb: str) -> Refusal | None:
@@ -73,6 +113,13 @@ def left_out_when_over(job: Job) -> str | None:
     if phase in DONE:
         return "already over"
     return left_out_elsewhere(job)
+
+
+def left_out_when_ending(job: Job) -> str | None:
+    """For what a job that is just ending cannot get either."""
+    if job.state.phase is Phase.ENDING:
+        return "already ending"
+    return left_out_when_over(job)
 
 
 def left_out_elsewhere(job: Job) -> str | None:
@@ -228,12 +275,13 @@ def make_target(
 
 
 def gpu_hours(job: Job, now: datetime) -> float | None:
-    """GPU-hours of this run so far; None where they are not known."""
+    """GPU-hours of this run, so far or in all; None where they are not known."""
     if job.state.phase is Phase.PENDING:
         return 0.0
-    if job.tres.gpus is None or job.start is None:
+    until = job.end if job.state.phase in DONE else now
+    if job.tres.gpus is None or job.start is None or until is None:
         return None
-    return job.tres.gpus * max(0.0, (now - job.start).total_seconds()) / 3_600
+    return job.tres.gpus * max(0.0, (until - job.start).total_seconds()) / 3_600
 
 
 Number = TypeVar("Number", int, float)
@@ -259,8 +307,9 @@ def owner_warnings(targets: Sequence[Target], me: str) -> list[str]:
     return [f"not your jobs: they belong to {names}{more}"]
 
 
-def loss_warnings(targets: Sequence[Target]) -> list[str]:
-    """What ending these jobs costs."""
+def loss_warnings(targets: Iterable[Target]) -> list[str]:
+    """What ending those of these jobs that run costs."""
+    targets = [target for target in targets if target.started_at is not None]
     spent = total(target.gpu_hours_spent for target in targets)
     if spent:
         return [f"{spent:,.1f} GPU-hours run so far; what was not saved in a checkpoint is lost"]
@@ -271,14 +320,20 @@ def loss_warnings(targets: Sequence[Target]) -> list[str]:
 
 def ending_confirmation(targets: Sequence[Target], me: str) -> tuple[ConfirmLevel, str]:
     """How an action is confirmed that ends what runs."""
+    only = targets[0]
+    several = len(targets) > 1 or only.covers != 1
+    several_nodes = only.started_at is not None and (only.node_count or 0) > 1
+    if several or only.user != me or several_nodes or only.parts:
+        return typed_confirmation(targets)
+    return ConfirmLevel.YES, ""
+
+
+def typed_confirmation(targets: Sequence[Target]) -> tuple[ConfirmLevel, str]:
+    """How an action is confirmed that a single key must never do."""
     count = sum(target.covers for target in targets)
     if len(targets) > 1 or count != 1:
         return ConfirmLevel.TYPE_COUNT, str(count)
-    only = targets[0]
-    several_nodes = only.started_at is not None and (only.node_count or 0) > 1
-    if only.user != me or several_nodes or only.parts:
-        return ConfirmLevel.TYPE_ID, only.ids[0]
-    return ConfirmLevel.YES, ""
+    return ConfirmLevel.TYPE_ID, targets[0].ids[0]
 
 
 def mild_confirmation(targets: Sequence[Target], me: str) -> tuple[ConfirmLevel, str]:
