@@ -4,15 +4,20 @@
 when it is known what became of it, which may take 90 s; it is missing where slurmtop was killed.
 """
 
+import contextlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from slurmtop.model.text import visible
 from slurmtop.parse.mask import mask
 
 SCHEMA = "slurmtop.action/1"
+#: A line of syslog is cut at about a thousand bytes.
+SYSLOG_JOBS = 20
 
 
 class AppendOnly(Protocol):
@@ -27,6 +32,7 @@ class Entry:
     """One line of an action. ``outcomes`` maps each job to (result, sentence).
 
     ``event`` is ``asked`` or ``outcome``; before the outcome a job's result is ``asked`` too.
+    ``details`` is what the kind needs beside its jobs: a signal, a limit, nodes.
     """
 
     id: str
@@ -37,22 +43,36 @@ class Entry:
     argvs: Sequence[Sequence[str]]
     outcomes: Mapping[str, tuple[str, str]]
     verdict: str | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 class ActionLog:
     """Appends to the log of actions. Values that look like secrets are masked first.
 
     ``open_file`` is called for each line, so that a folder that appears later is found, and
-    a log that cannot be opened is told with the action it belongs to.
+    a log that cannot be opened is told with the action it belongs to. ``syslog`` gets one line
+    for each outcome as well, whatever becomes of the file; it never fails an action.
     """
 
-    def __init__(self, open_file: Callable[[], AppendOnly], *, who: str, uid: int) -> None:
+    def __init__(
+        self,
+        open_file: Callable[[], AppendOnly],
+        *,
+        who: str,
+        uid: int,
+        syslog: Callable[[str], None] | None = None,
+    ) -> None:
         self._open_file = open_file
+        self._syslog = syslog
         self._who = who
         self._uid = uid
 
     def record(self, entry: Entry) -> str | None:
         """Write one line. Returns None, or a sentence for the person when it cannot be kept."""
+        if self._syslog is not None and entry.event == "outcome":
+            # A second trail: it must not stand in the way of the first one.
+            with contextlib.suppress(Exception):
+                self._syslog(syslog_text(entry, who=self._who))
         line = entry_line(entry, who=self._who, uid=self._uid)
         try:
             self._open_file().append_line(line)
@@ -72,7 +92,8 @@ def entry_line(entry: Entry, *, who: str, uid: int) -> bytes:
         "uid": uid,
         "kind": entry.kind,
         "cluster": entry.cluster,
-        "commands": [list(argv) for argv in entry.argvs],
+        "details": {name: _masked_value(value) for name, value in entry.details.items()},
+        "commands": [[_masked(word) for word in argv] for argv in entry.argvs],
         "jobs": [
             {"job": job, "outcome": result, "says": _masked(sentence)}
             for job, (result, sentence) in entry.outcomes.items()
@@ -80,6 +101,32 @@ def entry_line(entry: Entry, *, who: str, uid: int) -> bytes:
         "verdict": _masked(entry.verdict) if entry.verdict is not None else None,
     }
     return json.dumps(value, ensure_ascii=True).encode("ascii")
+
+
+def syslog_text(entry: Entry, *, who: str) -> str:
+    """``alice requeue 4711 4712: 1 requeued, 1 denied``: one line, harmless, secrets masked."""
+    jobs = list(entry.outcomes)
+    named = " ".join(jobs[:SYSLOG_JOBS])
+    if len(jobs) > SYSLOG_JOBS:
+        named += f" and {len(jobs) - SYSLOG_JOBS} more"
+    details = ", ".join(f"{name} {_plain(value)}" for name, value in entry.details.items())
+    counts = Counter(result for result, _ in entry.outcomes.values())
+    if len(jobs) == 1:
+        results = next(iter(counts))
+    else:
+        results = ", ".join(f"{count} {result}" for result, count in counts.items())
+    what = f"{who} {entry.kind} {named}" + (f" ({details})" if details else "")
+    return visible(_masked(f"{what}: {results or 'nothing done'}"))
+
+
+def _plain(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _masked_value(value: object) -> object:
+    if isinstance(value, str):
+        return _masked(value)
+    return [_masked(str(one)) for one in value] if isinstance(value, list) else value
 
 
 def _masked(text: str) -> str:

@@ -1,34 +1,38 @@
 """Does a confirmed action, then asks Slurm what became of it.
 
-What scancel prints is never taken as the outcome: it says nothing and exits 0 for a job that
-does not exist. Only the read-back makes a job "cancelled"; where that fails it is not known.
+What scancel and scontrol print is never taken as the outcome: scancel says nothing and exits 0
+for a job that does not exist. Only the read-back makes a job "cancelled" or "held"; where that
+fails it is not known, and asked again until it is or the time is up.
 """
 
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Protocol
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action, Target
-from slurmtop.control.commands import argvs_for, check_argv
-from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, judge, matching, result_word
+from slurmtop.control.actions import Action, Kind
+from slurmtop.control.after_signal import SETTLED_S, Steps
+from slurmtop.control.commands import IDS_PER_CALL, argvs_for, check_argv
+from slurmtop.control.judge import Look
+from slurmtop.control.outcome import JobOutcome, Outcome, Result, StepsSeen
+from slurmtop.control.progress import Running, StillSame
 from slurmtop.control.read_back import ReadBack
-from slurmtop.control.replies import said_of
-from slurmtop.model.ports import Clock, Command, Completed, Runner, RunnerError
+from slurmtop.control.rows import numbers_of
+from slurmtop.model.ports import Clock, Command, Runner, RunnerError
 from slurmtop.model.text import visible
 
 __all__ = ["Executor", "JobOutcome", "Log", "Outcome", "Result", "StillSame"]
 
 #: scancel itself waits and retries; it is given this long for one call.
 CALL_TIMEOUT_S = 150.0
-#: Between two calls of scancel, so that 500 jobs do not reach the controller at once.
+#: Between two calls, so that 500 jobs do not reach the controller at once.
 PAUSE_S = 1.0
 #: How long the end of a job is awaited before it is called "not final yet".
 READ_BACK_S = 90.0
+#: Pauses between looks; the last one repeats.
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0)
-
-StillSame = Callable[[Target], bool]
+#: Of many jobs each look is a big answer, and some of them always take long.
+_WAITS_MANY_S = (3.0, 12.0, 30.0, 60.0)
+#: A signal is looked at twice: at once, and when a job that dies of it has had time to.
+_WAITS_SIGNAL_S = (1.0, SETTLED_S - 1.0, *_WAITS_S[2:])
 
 
 class Log(Protocol):
@@ -42,7 +46,7 @@ class Executor:
 
     ``read_only`` is checked here as well as in the dialog. ``still_same`` (here or at a call)
     is asked about every job right before anything runs; a job for which it is false is left
-    out: its id may have been used again.
+    out: its id may have been used again. With ``dry_run`` nothing is run, read or logged.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Executor:
         *,
         read_only: bool,
         read_back: ReadBack,
+        dry_run: bool = False,
         still_same: StillSame | None = None,
     ) -> None:
         self._runner = runner
@@ -60,24 +65,37 @@ class Executor:
         self._log = action_log
         self._read_only = read_only
         self._read_back = read_back
+        self._dry_run = dry_run
         self._still_same = still_same
 
-    async def execute(self, action: Action, *, still_same: StillSame | None = None) -> Outcome:
+    async def execute(
+        self,
+        action: Action,
+        *,
+        still_same: StillSame | None = None,
+        without_log: bool = False,
+    ) -> Outcome:
         """Do ``action``, which the person has confirmed. Never raises for what Slurm says.
 
-        Takes up to 90 s past the last command. Cancelling the task stops the waiting, not
-        the action; the log then says what was known by then.
+        Where it cannot be written down first, nothing is done (``Outcome.unlogged``) unless
+        ``without_log``. Takes up to 90 s past the last command. Cancelling the task stops the
+        waiting, not the action; the log then says what was known by then.
         """
         started_at, started = self._clock.now(), self._clock.monotonic()
         refused = self._refusal(action)
         if refused is not None:
-            return Outcome(action=action, refused=refused, started_at=started_at)
-        run = _Run(action, still_same or self._still_same)
+            return Outcome(
+                action=action, refused=refused, dry_run=self._dry_run, started_at=started_at
+            )
+        run = Running(action, still_same or self._still_same)
+        if self._dry_run:
+            return run.would(started_at)
         # Before anything runs: whoever kills slurmtop now still finds what it was doing.
         trouble = self._log.record(run.asked(started_at))
+        if trouble is not None and not without_log:
+            return Outcome(action=action, unlogged=trouble, started_at=started_at)
         try:
-            await self._send(run)
-            await self._await_end(run)
+            await self._do(run)
         finally:
             trouble = self._log.record(run.ended(self._clock.now())) or trouble
         return Outcome(
@@ -103,125 +121,57 @@ class Executor:
             return "nothing was done: the commands are not those of the jobs that were shown"
         return None
 
-    async def _send(self, run: "_Run") -> None:
-        for place, argv in enumerate(
-            argvs_for(run.action.kind, run.targets, run.action.cluster, run.action.details)
-        ):
+    async def _do(self, run: Running) -> None:
+        before: StepsSeen | None = None
+        if run.targets and _needs_steps(run.action):
+            before = await self._steps(run)
+        await self._send(run)
+        await self._await_end(run, before)
+
+    async def _steps(self, run: Running) -> StepsSeen:
+        numbers = [number for target in run.open() for number in numbers_of(target)]
+        return await self._read_back.read_steps(numbers, run.action.cluster)
+
+    async def _send(self, run: Running) -> None:
+        for place, call in enumerate(run.calls()):
             if place:
                 await self._clock.sleep(PAUSE_S)
-            run.argvs.append(argv)
+            run.argvs.append(call.argv)
             try:
-                done = await self._runner.run(Command(argv, timeout_s=CALL_TIMEOUT_S))
+                done = await self._runner.run(Command(call.argv, timeout_s=CALL_TIMEOUT_S))
             except RunnerError as error:
-                run.could_not_start(argv, str(error))
+                run.could_not_start(call, str(error))
                 continue
-            run.heard(argv, done)
+            run.heard(call, done)
 
-    async def _await_end(self, run: "_Run") -> None:
+    async def _await_end(self, run: Running, before: StepsSeen | None) -> None:
         """Ask until every job is final or the time is up, with longer and longer pauses."""
-        deadline = self._clock.monotonic() + READ_BACK_S
-        waits = list(_WAITS_S)
+        sent = self._clock.monotonic()
+        waits = list(_waits(run))
         while run.open():
-            left = deadline - self._clock.monotonic()
+            left = sent + READ_BACK_S - self._clock.monotonic()
             if left <= 0:
                 return
             await self._clock.sleep(min(waits[0], left))
             if len(waits) > 1:
                 waits.pop(0)
-            numbers = [target.base for target in run.open()]
-            seen = await self._read_back.read(numbers, run.action.cluster)
-            for target in run.open():
-                run.judged(judge(target, run.said(target), seen, seen_before=target in run.shown))
-                if matching(target, seen.jobs):
-                    run.shown.add(target)
+            seen = await self._read_back.read(
+                [number for target in run.open() for number in numbers_of(target)],
+                run.action.cluster,
+                owners={target.user for target in run.open()},
+                excluded=run.action.kind is Kind.EXCLUDE,
+            )
+            now = None if before is None else await self._steps(run)
+            since = self._clock.monotonic() - sent
+            run.looked(Look(seen=seen, steps=Steps(before, now), since_s=since))
 
 
-class _Run:
-    """The state of one execution: what was sent, what was said, what is known."""
-
-    def __init__(self, action: Action, still_same: StillSame | None) -> None:
-        self.action = action
-        self._log_id = secrets.token_hex(8)
-        self.argvs: list[tuple[str, ...]] = []
-        self.shown: set[Target] = set()
-        self._known: dict[Target, JobOutcome] = {}
-        self._said: dict[Target, Said] = {}
-        self.targets: list[Target] = []
-        for target in action.targets:
-            if still_same is None or still_same(target):
-                self.targets.append(target)
-                continue
-            text = f"job {visible(target.key.id)}: not sent, it is not the job you confirmed"
-            self._known[target] = JobOutcome(target, Result.NOT_SENT, text)
-
-    def open(self) -> list[Target]:
-        """The jobs whose outcome is not final."""
-        return [
-            target
-            for target in self.targets
-            if target not in self._known or not self._known[target].final
-        ]
-
-    def judged(self, outcome: JobOutcome) -> None:
-        self._known[outcome.target] = outcome
-
-    def said(self, target: Target) -> Said:
-        return self._said.get(target, Said())
-
-    def could_not_start(self, argv: tuple[str, ...], why: str) -> None:
-        for target in self._named_in(argv):
-            text = f"job {visible(target.key.id)}: not sent: {visible(why)}"
-            self._known[target] = JobOutcome(target, Result.NOT_SENT, text)
-
-    def heard(self, argv: tuple[str, ...], done: Completed) -> None:
-        named = self._named_in(argv)
-        for target in named:
-            self._said[target] = said_of(target, done, alone=len(named) == 1)
-
-    def _named_in(self, argv: tuple[str, ...]) -> list[Target]:
-        # Tasks of one array share arguments, so the number is what tells.
-        ids = argv[3:] if argv[1:2] == ("-M",) else argv[1:]
-        numbers = {word.split("_", 1)[0] for word in ids}
-        return [target for target in self.targets if target.base in numbers]
-
-    def outcomes(self) -> tuple[JobOutcome, ...]:
-        return tuple(self._known.get(target) or _unknown(target) for target in self.action.targets)
-
-    def asked(self, when: datetime) -> Entry:
-        """What is about to be done, to the jobs that are still those that were confirmed."""
-        outcomes = {
-            str(target.key): ("asked", "") for target in self.targets if target not in self._known
-        }
-        meant = argvs_for(self.action.kind, self.targets, self.action.cluster, self.action.details)
-        return self._entry("asked", when, meant, outcomes)
-
-    def ended(self, when: datetime) -> Entry:
-        """What was done, and what is known of each job by now."""
-        outcomes = {
-            str(item.target.key): (result_word(self.action.kind, item.result), item.sentence)
-            for item in self.outcomes()
-        }
-        return self._entry("outcome", when, self.argvs, outcomes)
-
-    def _entry(
-        self,
-        event: str,
-        when: datetime,
-        argvs: Sequence[Sequence[str]],
-        outcomes: Mapping[str, tuple[str, str]],
-    ) -> Entry:
-        return Entry(
-            id=self._log_id,
-            event=event,
-            when=when,
-            kind=str(self.action.kind),
-            cluster=self.action.cluster,
-            argvs=tuple(argvs),
-            outcomes=outcomes,
-            verdict=self.action.verdict,
-        )
+def _needs_steps(action: Action) -> bool:
+    """Only of a step and of a signal do the steps tell more than the job itself."""
+    return action.kind is Kind.SIGNAL or any(target.step for target in action.targets)
 
 
-def _unknown(target: Target) -> JobOutcome:
-    text = f"job {visible(target.key.id)}: not known: the read-back did not come to an end"
-    return JobOutcome(target, Result.NOT_KNOWN, text)
+def _waits(run: Running) -> tuple[float, ...]:
+    if len(run.targets) > IDS_PER_CALL:
+        return _WAITS_MANY_S
+    return _WAITS_SIGNAL_S if run.action.kind is Kind.SIGNAL else _WAITS_S

@@ -3,91 +3,16 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable
 
 import pytest
 
 from slurmtop.control.action_log import ActionLog, Entry, entry_line
-from slurmtop.control.actions import Action, Target
-from slurmtop.control.execute import CALL_TIMEOUT_S, READ_BACK_S, Executor, Outcome, Result
-from slurmtop.control.read_back import QueueReadBack, read_back_argv
+from slurmtop.control.execute import CALL_TIMEOUT_S, READ_BACK_S, Executor, Result
+from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.ports import Command, Completed, RunnerError
+from tests.control.bench import DOWN, Bench, Lines
 from tests.control.builders import NOW, job, plan
-from tests.fakes import FakeClock, FakeRunner
-
-DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
-
-
-class Lines:
-    """An append-only file in memory; ``trouble`` makes it refuse."""
-
-    def __init__(self, trouble: Exception | None = None) -> None:
-        self.lines: list[bytes] = []
-        self.trouble = trouble
-
-    def append_line(self, line: bytes) -> None:
-        if self.trouble is not None:
-            raise self.trouble
-        self.lines.append(line)
-
-
-class Bench:
-    """An executor over fakes. ``queue`` is what squeue shows at each look; the last repeats."""
-
-    def __init__(self, *, read_only: bool = False, log: Lines | None = None) -> None:
-        self.clock = FakeClock()
-        self.runner = FakeRunner(self.clock)
-        self.lines = log or Lines()
-        self.queue: list[dict[str, str] | Completed] = []
-        self.looks = 0
-        self.runner.on("scancel *")
-        self.runner.on_call("squeue *", self._squeue)
-        self.executor = Executor(
-            self.runner,
-            self.clock,
-            ActionLog(lambda: self.lines, who="anna", uid=20011),
-            read_only=read_only,
-            read_back=QueueReadBack(self.runner),
-        )
-
-    def _squeue(self, command: Command) -> Completed:
-        answer = self.queue[min(self.looks, len(self.queue) - 1)]
-        self.looks += 1
-        if isinstance(answer, Completed):
-            return answer
-        wanted = command.argv[command.argv.index("-j") + 1].split(",")
-        rows = {id: word for id, word in answer.items() if id.split("_")[0].split("+")[0] in wanted}
-        if not rows and len(wanted) == 1:
-            return self.refuse("slurm_load_jobs error: Invalid job id specified\n")
-        out = b"".join(_record(id, word) for id, word in rows.items())
-        return Completed(0, out, b"", self.clock.now(), 0.1)
-
-    def refuse(self, words: str, rc: int = 1) -> Completed:
-        return Completed(rc, b"", words.encode(), self.clock.now(), 9.0)
-
-    async def run(
-        self, action: Action, *, still_same: Callable[[Target], bool] | None = None
-    ) -> Outcome:
-        task = asyncio.ensure_future(self.executor.execute(action, still_same=still_same))
-        for _ in range(400):
-            if task.done():
-                break
-            await self.clock.advance(0.5)
-        return await task
-
-    @property
-    def sent(self) -> list[tuple[str, ...]]:
-        return [call.argv for call in self.runner.calls if call.argv[0] == "scancel"]
-
-    @property
-    def logged(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in self.lines.lines]
-
-
-def _record(id: str, word: str) -> bytes:
-    raw = id.split("_")[0].split("+")[0]
-    fields = [id, raw, word, "2031-05-05T08:00:00", "N/A", "N/A", "2", "gpu[01-02]", "None"]
-    return "\x1f".join(fields).encode() + b"\x1e\n"
+from tests.fakes import FakeRunner
 
 
 async def test_cancelled_only_once_the_queue_says_so() -> None:
@@ -211,7 +136,7 @@ async def test_many_jobs_are_sent_in_groups_with_a_pause() -> None:
     bench.queue = [dict.fromkeys(ids, "CANCELLED")]
     outcome = await bench.run(plan(*(job(id) for id in ids)))
     assert [len(argv) - 1 for argv in bench.sent] == [50, 50, 20]
-    assert bench.looks == 3
+    assert bench.looks == 1
     assert outcome.sentence == "120 cancelled"
 
 
@@ -284,6 +209,7 @@ async def test_the_cluster_goes_with_every_command() -> None:
     await bench.run(plan(job("4711", cluster="beta"), cluster="beta"))
     assert bench.sent == [("scancel", "-M", "beta", "4711")]
     assert bench.runner.calls[-1].argv[:3] == ("squeue", "-M", "beta")
+    assert "--local" not in bench.runner.calls[-1].argv
 
 
 async def test_what_was_done_is_written_down() -> None:
@@ -306,11 +232,19 @@ async def test_what_was_done_is_written_down() -> None:
     assert "failed" in str(line["verdict"])
 
 
-async def test_a_log_that_cannot_be_written_is_said_and_stops_nothing() -> None:
+async def test_without_a_log_nothing_is_done_until_it_is_asked_again() -> None:
     bench = Bench(log=Lines(OSError(28, "No space left on device")))
     bench.queue = [{"4711": "CANCELLED"}]
-    outcome = await bench.run(plan(job("4711")))
+    first = await bench.run(plan(job("4711")))
+    assert first.unlogged is not None
+    assert "No space left" in first.unlogged
+    assert "nothing was done" in first.sentence
+    assert not first.ok
+    assert first.jobs == ()
+    assert bench.runner.calls == []
+    outcome = await bench.run(plan(job("4711")), without_log=True)
     assert outcome.jobs[0].result is Result.DONE
+    assert outcome.unlogged is None
     assert outcome.trouble is not None
     assert "No space left" in outcome.trouble
 
@@ -325,7 +259,7 @@ async def test_what_is_asked_is_written_down_before_it_is_done() -> None:
 
     bench.runner = FakeRunner(bench.clock)
     bench.runner.on_call("scancel *", scancel)
-    bench.runner.on_call("squeue *", bench._squeue)
+    bench.runner.on_call("squeue *", bench.squeue)
     bench.queue = [{"4711": "CANCELLED"}]
     log = ActionLog(lambda: bench.lines, who="anna", uid=20011)
     read_back = QueueReadBack(bench.runner)
@@ -369,7 +303,7 @@ def test_a_log_line_is_one_line() -> None:
 @pytest.mark.parametrize("truncated", [False, True])
 async def test_an_answer_that_is_no_answer(truncated: bool) -> None:
     bench = Bench()
-    odd = b"" if not truncated else _record("4711", "CANCELLED")
+    odd = b"" if not truncated else b"4711\x1f4711\x1fCANCELLED\x1e\n"
     words = b"squeue: error: Invalid job format specification: Foo\n"
     bench.queue = [Completed(0, odd, b"" if truncated else words, NOW, 0.1, truncated=truncated)]
     outcome = await bench.run(plan(job("4711")))
@@ -383,8 +317,11 @@ async def test_a_record_that_cannot_be_read_is_a_failure_of_the_read_back() -> N
     assert outcome.jobs[0].result is Result.NOT_KNOWN
 
 
-def test_the_read_back_asks_for_plain_values_only() -> None:
-    argv = read_back_argv(["4711", "4712"], "beta")
-    assert argv[:9] == ("squeue", "-M", "beta", "-h", "-a", "-t", "all", "-j", "4711,4712")
-    assert "Name" not in argv[-1]
-    assert "Comment" not in argv[-1]
+async def test_the_read_back_asks_for_plain_values_only() -> None:
+    runner = FakeRunner()
+    runner.on("squeue *")
+    await QueueReadBack(runner).read(["4711", "4712"], "beta")
+    (call,) = runner.calls
+    assert call.argv[:9] == ("squeue", "-M", "beta", "-h", "-a", "-t", "all", "-j", "4711,4712")
+    names = [piece.partition(":")[0] for piece in call.argv[-1].split(",")]
+    assert not {"Name", "Comment", "WorkDir", "Command", "STDOUT", "STDERR"} & set(names)

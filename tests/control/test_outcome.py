@@ -2,7 +2,9 @@
 
 import pytest
 
-from slurmtop.control.outcome import Result, Said, Seen, judge, matching
+from slurmtop.control.after_cancel import judge_cancel as judge
+from slurmtop.control.outcome import Result, Said, Seen
+from slurmtop.control.rows import matching
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import Failure, Trouble
 from tests.control.builders import job, plan

@@ -116,10 +116,10 @@ async def test_E1_of_500_jobs_one_that_is_gone_stops_nothing() -> None:
         return Completed(1 if gone else 0, b"", words if gone else b"", START, 0.1)
 
     def squeue(command: Command) -> Completed:
-        wanted = command.argv[command.argv.index("-j") + 1].split(",")
+        assert command.argv[command.argv.index("-u") + 1] == "anna"
         rows = [
             {"id": id, "raw_id": id, "state": "CANCELLED" if id in sent else "RUNNING"}
-            for id in wanted
+            for id in map(str, range(1_000, 1_600))
             if id != "1250"
         ]
         return Completed(0, in_asked_form(command.argv, rows), b"", START, 0.1)

@@ -29,6 +29,7 @@ class ScancelKind(StrEnum):
     BUSY = "busy"
     BAD_SIGNAL = "bad-signal"
     NEEDS_CRON = "needs-cron"
+    NO_SCRIPT = "no-script"
     CONTROLLER_DOWN = "controller-down"
     OTHER = "other"
 
@@ -85,7 +86,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], ScancelKind, str], ...] = tuple(
         ),
         (
             r"job script not specified",
-            ScancelKind.OTHER,
+            ScancelKind.NO_SCRIPT,
             "It is interactive and has no batch script that could get the signal.",
         ),
         (

@@ -101,9 +101,11 @@ LETTERS: dict[str, str] = {
     "o": "command",
     "E": "dependency",
     "k": "comment",
+    "x": "excluded_nodes",
 }
 #: Fields that people write and that may hold any character.
 TEXT_FIELDS = frozenset({"name", "comment", "workdir", "command", "stdout", "stderr"})
+_FLAGS = {"0": False, "1": True}
 _EXCERPT = 200
 
 
@@ -252,6 +254,9 @@ def _job(found: dict[str, str], id: JobId, cluster: str) -> Job:
         comment=user_text_or_none(get("comment", "")),
         het_leader=value_or_none(get("het_leader", "")),
         array_id=id.base if id.task is not None or id.tasks is not None else None,
+        requeueable=_FLAGS.get(get("requeueable", "")),
+        batch=_FLAGS.get(get("batch", "")),
+        excluded_nodes=value_or_none(get("excluded_nodes", "")),
         name_unsure="?" in found,
     )
 

@@ -22,7 +22,7 @@ def kinds(rc: int | None, stderr: bytes) -> list[tuple[str | None, str]]:
         ("046", 5, 0, [(None, "silent")]),
         ("058", 5, 60, [("9303", "het-component")]),
         ("066", 1, 228, [("9801", "busy")]),
-        ("066", 2, 217, [("9802", "other")]),
+        ("066", 2, 217, [("9802", "no-script")]),
         ("066", 3, 228, [("9801", "busy")]),
     ],
 )
@@ -72,6 +72,17 @@ def test_several_jobs_each_get_their_own_word() -> None:
         (229, b"", (None, "already-over")),
         (225, b"", (None, "unknown-job")),
         (60, b"", (None, "het-component")),
+        (217, b"", (None, "no-script")),
+        (
+            225,
+            b"scancel: error: Kill job error on job step id 1: Invalid job id specified\n",
+            ("1", "unknown-job"),
+        ),
+        (
+            1,
+            b"scancel: error: Kill job error on job step id 59_1.0: Invalid job id specified\n",
+            ("59_1.0", "unknown-job"),
+        ),
         (None, b"", (None, "other")),
         (1, b"", (None, "other")),
         (1, b"Cannot cancel scrontab jobs without --cron flag.\n", (None, "needs-cron")),
