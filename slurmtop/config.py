@@ -38,9 +38,12 @@ class Config:
     queue_interval_s: float = DEFAULT_QUEUE_INTERVAL_S
     read_only: bool = False
     all_users: bool = False
+    syslog: bool = False
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences for the person, e.g. that the site's floor was applied. Not a setting."""
+    read_only_from: str = ""
+    """What made it read-only: the path of the file that says so. Not a setting."""
 
 
 def config_path(environ: Mapping[str, str], home: Path) -> Path:
@@ -76,6 +79,9 @@ def load_config(
     settings = {**site, **own}
     settings["queue_interval_s"] = max(wanted, floor)
     settings["keymap"] = tuple(keymap.items())
+    if settings.get("read_only"):
+        # A person's own word stands above the site's, in both directions.
+        settings["read_only_from"] = str(path if "read_only" in own else site_path)
     return replace(Config(notes=tuple(notes)), **settings)
 
 
@@ -260,6 +266,7 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "queue_interval_s": _interval,
     "read_only": _yes_no,
     "all_users": _yes_no,
+    "syslog": _yes_no,
     "keymap": _text,
 }
 

@@ -48,6 +48,7 @@ def test_every_setting(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         "theme: slurmtop-light\nqueue_interval_s: 30\nread_only: true\nall_users: true\n"
+        "syslog: true\n"
         "keymap:\n  jobs.sort: f5\n  app.jobs: [1, f1]\n",
     )
     assert config == Config(
@@ -55,9 +56,42 @@ def test_every_setting(tmp_path: Path) -> None:
         queue_interval_s=30.0,
         read_only=True,
         all_users=True,
+        syslog=True,
         keymap=(("jobs.sort", ("f5",)), ("app.jobs", ("1", "f1"))),
+        read_only_from=str(tmp_path / "config.yaml"),
     )
-    assert set(SETTINGS) == {"theme", "queue_interval_s", "read_only", "all_users", "keymap"}
+    assert set(SETTINGS) == {
+        "theme",
+        "queue_interval_s",
+        "read_only",
+        "all_users",
+        "syslog",
+        "keymap",
+    }
+
+
+def test_which_file_made_it_read_only(tmp_path: Path) -> None:
+    own, site = str(tmp_path / "config.yaml"), str(tmp_path / "site.yaml")
+    assert load(tmp_path, "").read_only_from == ""
+    assert load(tmp_path, "", "read_only: true").read_only_from == site
+    assert load(tmp_path, "read_only: true", "read_only: true").read_only_from == own
+    assert load(tmp_path, "read_only: true", "read_only: false").read_only_from == own
+
+
+def test_ones_own_word_stands_above_the_sites(tmp_path: Path) -> None:
+    config = load(tmp_path, "read_only: false", "read_only: true")
+    assert (config.read_only, config.read_only_from) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("theme: nord\nsyslog: maybe\n", "line 2: syslog: true or false is wanted"),
+        ("sislog: true\n", "line 1: no setting 'sislog'; did you mean 'syslog'?"),
+    ],
+)
+def test_syslog_is_yes_or_no(tmp_path: Path, text: str, says: str) -> None:
+    assert says in refusal(tmp_path, text)
 
 
 def test_the_floor_is_kept_and_said(tmp_path: Path) -> None:
