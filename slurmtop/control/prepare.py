@@ -1,28 +1,36 @@
 """From a wish to a plan: asks Slurm what the jobs are now, then plans. For screen and scripts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import Protocol
 
-from slurmtop.control.actions import NO_DETAILS, Details, Kind
-from slurmtop.control.outcome import Seen
+from slurmtop.control.actions import NO_DETAILS, Action, Asker, Details, Kind, Refusal
+from slurmtop.control.cancel import plan_cancel, plan_cancel_step
+from slurmtop.control.change import plan_exclude, plan_limit, raises_limit
+from slurmtop.control.fresh import Look, fresh_look
+from slurmtop.control.hold import held_by_admin, plan_hold, plan_release
+from slurmtop.control.outcome import Seen, StepsSeen
+from slurmtop.control.plan import first_refusal, ids_text
+from slurmtop.control.requeue import plan_requeue
+from slurmtop.control.signals import parse_signal, plan_signal, runs_in
+from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Step
-from slurmtop.model.rights import Rights
-from slurmtop.model.script import Reaction, Recipient, ScriptReading
+from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
+from slurmtop.model.script import Fate, Reaction, Recipient, ScriptReading
 from slurmtop.model.snapshot import Failure
+from slurmtop.model.text import visible
 
+__all__ = ["Request", "ScriptSeen", "StepsSeen", "World", "prepare"]
 
-@dataclass(frozen=True, slots=True)
-class StepsSeen:
-    """The running steps of some jobs. With ``failure`` set, what is not there is not known."""
-
-    steps: tuple[Step, ...] = ()
-    failure: Failure | None = None
+#: Scripts, and histories of a job, that are read for one action at most: each is a call.
+READ_AT_MOST = 10
+_REQUEUES = (Kind.REQUEUE, Kind.REQUEUE_HOLD)
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptSeen:
-    """What the batch script of a job says, or in ``why`` why nobody can tell."""
+    """What the batch script of a job says, or in ``why`` why nobody can tell (all of it)."""
 
     reading: ScriptReading | None = None
     why: str = ""
@@ -33,7 +41,7 @@ class World(Protocol):
 
     async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
         """All records of these jobs, ended ones too, with ``requeueable``, ``batch`` and
-        ``excluded_nodes``."""
+        ``excluded_nodes`` ("" where a job excludes none, None where that is not known)."""
         ...
 
     async def steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen: ...
@@ -61,3 +69,211 @@ class Request:
     details: Details = NO_DETAILS
     step: Step | None = None
     known: tuple[Job, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learnt:
+    """What was asked beside the state of the jobs."""
+
+    looping: dict[JobKey, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    steps: tuple[Step, ...] | None = None
+    reactions: tuple[Reaction, ...] = ()
+
+
+_NOTHING_LEARNT = _Learnt()
+
+
+async def prepare(request: Request, world: World, asker: Asker) -> Action | Refusal:
+    """The plan for ``request`` by what Slurm says of its jobs now. Never raises for Slurm.
+
+    A cancel of jobs asks nothing but the rights to jobs of others: it must be quick. Where
+    Slurm does not answer, the plan is made of what was given and says from when that is.
+    """
+    refused = first_refusal(request.jobs, asker, request.kind)
+    if refused is not None:
+        return refused
+    if request.kind is Kind.CANCEL and request.step is None:
+        return _plan(request, await _with_rights(request, world, asker))
+    if request.kind is Kind.SIGNAL and request.details.recipient is Recipient.RANKS:
+        return _plan(request, asker)
+    numbers = list(dict.fromkeys(job.id.base for job in request.jobs))
+    seen = await world.jobs(numbers, asker.cluster)
+    look = fresh_look(request.kind, request.jobs, request.known, seen)
+    told = look.told
+    if seen.failure is not None:
+        told = (_stale(seen.failure, asker, look), *told)
+    if not look.jobs:
+        return Refusal(_nothing_left(request, look))
+    request = replace(request, jobs=look.jobs, known=look.known)
+    asker = await _with_rights(request, world, asker)
+    first = _plan(request, asker)
+    if isinstance(first, Refusal):
+        return Refusal("; ".join((first.sentence, *told)))
+    learnt = await _learn(request, first, world, asker)
+    plan = learnt if isinstance(learnt, Refusal) else _plan(request, asker, learnt)
+    if isinstance(plan, Refusal) or isinstance(learnt, Refusal):
+        return plan
+    loops = set(learnt.looping.values())
+    leading = [text for text in plan.warnings if text in loops]
+    others = [text for text in plan.warnings if text not in loops]
+    return replace(plan, warnings=(*leading, *told, *others))
+
+
+def _plan(request: Request, asker: Asker, learnt: _Learnt = _NOTHING_LEARNT) -> Action | Refusal:
+    jobs, known, details = request.jobs, request.known, request.details
+    match request.kind:
+        case Kind.CANCEL if request.step is not None:
+            if len(jobs) != 1:
+                return Refusal("choose the one step of one job that is to be cancelled")
+            return plan_cancel_step(jobs[0], request.step, asker)
+        case Kind.CANCEL:
+            return plan_cancel(jobs, asker, known=known)
+        case Kind.REQUEUE | Kind.REQUEUE_HOLD:
+            return plan_requeue(
+                jobs,
+                asker,
+                hold=request.kind is Kind.REQUEUE_HOLD,
+                known=known,
+                looping=learnt.looping,
+                notes=learnt.notes,
+            )
+        case Kind.HOLD:
+            return plan_hold(jobs, asker, known=known)
+        case Kind.RELEASE:
+            return plan_release(jobs, asker, known=known)
+        case Kind.LIMIT:
+            return plan_limit(jobs, asker, minutes=details.limit_minutes or 0, known=known)
+        case Kind.EXCLUDE:
+            return plan_exclude(jobs, asker, hosts=details.exclude, known=known)
+        case Kind.SIGNAL:
+            return plan_signal(
+                jobs,
+                asker,
+                signal=details.signal,
+                recipient=details.recipient,
+                step=request.step,
+                steps=learnt.steps,
+                reactions=learnt.reactions,
+                known=known,
+            )
+
+
+async def _with_rights(request: Request, world: World, asker: Asker) -> Asker:
+    """``asker`` with what may be done, where that decides anything."""
+    minutes = request.details.limit_minutes or 0
+    needed = any(
+        job.user != asker.me
+        or (request.kind is Kind.RELEASE and held_by_admin(job))
+        or (request.kind is Kind.LIMIT and raises_limit(job, minutes))
+        for job in request.jobs
+    )
+    if not needed or asker.rights != UNKNOWN_RIGHTS:
+        return asker
+    return replace(asker, rights=await world.rights())
+
+
+def _stale(failure: Failure, asker: Asker, look: Look) -> str:
+    which = f" of {ids_text(look.stale)}" if len(look.stale) < len(look.jobs) else ""
+    when = f"{asker.now.astimezone(UTC):%H:%M:%S} UTC"
+    return (
+        f"Slurm did not say what is true now ({visible(failure.sentence)}):"
+        f" this is what was known{which} at {when}"
+    )
+
+
+def _nothing_left(request: Request, look: Look) -> str:
+    if len({job.key for job in request.jobs}) == 1:
+        return f"job {visible(request.jobs[0].key.id)}: {next(iter(look.left_out))}"
+    return f"nothing to {request.kind} among {len(request.jobs)} jobs: {'; '.join(look.told)}"
+
+
+async def _learn(request: Request, first: Action, world: World, asker: Asker) -> _Learnt | Refusal:
+    """What else ``request`` needs to know of the jobs that ``first`` reaches."""
+    keys = {key for target in first.targets for key in (target.key, *target.parts)}
+    jobs = [job for job in request.jobs if job.key in keys]
+    if request.kind in _REQUEUES:
+        return _Learnt(looping=await _loops(jobs, world), notes=await _output_notes(jobs, world))
+    if request.kind not in (Kind.SIGNAL, Kind.CANCEL) or (
+        request.kind is Kind.CANCEL and request.step is None
+    ):
+        return _NOTHING_LEARNT
+    steps = await world.steps(list(dict.fromkeys(job.id.base for job in jobs)), asker.cluster)
+    known_steps = None if steps.failure is not None else steps.steps
+    step = request.step
+    if step is not None and known_steps is not None:
+        same = [one for one in known_steps if one.id == step.id and runs_in(one, jobs[0])]
+        if not same:
+            return Refusal(
+                f"step {visible(step.id)} of job {visible(jobs[0].key.id)} runs no longer"
+            )
+    if request.kind is Kind.CANCEL:
+        return _NOTHING_LEARNT
+    return _Learnt(steps=known_steps, reactions=await _reactions(request, jobs, known_steps, world))
+
+
+async def _loops(jobs: Sequence[Job], world: World) -> dict[JobKey, str]:
+    """What keeps failing. Only a job that was restarted can; the most restarted come first."""
+    again = [job for job in jobs if job.restarts != 0]
+    again.sort(key=lambda job: -(job.restarts or 0))
+    found = {job.key: await world.looping(job) for job in again[:READ_AT_MOST]}
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _by_script(jobs: Sequence[Job]) -> list[list[Job]]:
+    """The tasks of an array and the parts of a het job share one script."""
+    groups: dict[str, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.id.base, []).append(job)
+    return list(groups.values())
+
+
+async def _output_notes(jobs: Sequence[Job], world: World) -> tuple[str, ...]:
+    """What happens to the output files, as far as the scripts say it; () for nothing said."""
+    modes: dict[str | None, list[Job]] = {}
+    for place, group in enumerate(_by_script(jobs)):
+        reading = (await world.script(group[0])).reading if place < READ_AT_MOST else None
+        mode = reading.open_mode if reading is not None else None
+        modes.setdefault(mode, []).extend(group)
+    if set(modes) <= {None}:
+        return ()
+    said = {
+        "append": "its script says --open-mode=append, so the output file goes on",
+        "truncate": "its script says --open-mode=truncate: the output file is overwritten",
+    }
+    unknown = "the output file may be overwritten (--open-mode is not known)"
+    return tuple(
+        f"{said.get(mode or '', unknown)}: {ids_text(those)}" for mode, those in modes.items()
+    )
+
+
+async def _reactions(
+    request: Request, jobs: Sequence[Job], steps: Sequence[Step] | None, world: World
+) -> tuple[Reaction, ...]:
+    """Who gets the signal, script by script; with several, each is told by its job."""
+    signal = parse_signal(request.details.signal) or ""
+    recipient = Recipient.STEP if request.step is not None else request.details.recipient
+    if signal == "KILL":
+        return ()
+    if recipient is Recipient.STEPS and steps is not None:
+        running = [step for step in steps if step.by_srun]
+        jobs = [job for job in jobs if any(runs_in(step, job) for step in running)]
+    found: dict[tuple[Reaction, ...], list[Job]] = {}
+    groups = _by_script(jobs)
+    for place, group in enumerate(groups):
+        seen = (
+            await world.script(group[0])
+            if place < READ_AT_MOST
+            else ScriptSeen(None, f"only {READ_AT_MOST} scripts are read for one action")
+        )
+        what = [Reaction(recipient.value, Fate.UNKNOWN, seen.why)] if seen.why else []
+        if seen.reading is not None:
+            what.extend(world.reactions(seen.reading, signal, recipient, request.step))
+        found.setdefault(tuple(what), []).extend(group)
+    if len(groups) == 1:
+        return next(iter(found))
+    return tuple(
+        replace(item, who=f"{ids_text(those)}: {item.who}")
+        for items, those in found.items()
+        for item in items
+    )
