@@ -39,14 +39,14 @@ def judge_change(kind: Kind, details: Details, target: Target, row: Job, said: S
     if said.refused is not None:
         return Verdict(Result.REFUSED, said.refused, word)
     if kind in _REQUEUES and said.gone:
-        text = "refused: Slurm no longer knows it, it is too old: resubmit"
+        text = "refused: Slurm no longer knows it, it is too old: resubmit (submit it again)"
         return Verdict(Result.REFUSED, text, word)
     if not said.over:
         done = _done(kind, details, target, row, word)
         if done is not None:
             return done
     if kind not in _REQUEUES and (said.over or row.state.ended):
-        return Verdict(Result.OVER, f"already finished ({word})", word)
+        return Verdict(Result.OVER, f"already finished, it is over ({word})", word)
     asked = _ASKED[kind]
     if said.unsure is not None:
         text = f"not known whether Slurm took the {asked} ({said.unsure}); it is {word}"
@@ -65,10 +65,10 @@ def nothing_left(kind: Kind, target: Target, said: Said, seen: Seen, shown_befor
     if said.refused is not None:
         return Verdict(Result.REFUSED, said.refused)
     if said.over:
-        return Verdict(Result.OVER, "already finished")
+        return Verdict(Result.OVER, "already finished, it is over")
     asking = f"sacct -j {target.base} tells whether it ended"
     if kind in _REQUEUES:
-        asking = f"too old: resubmit ({asking})"
+        asking = f"too old: resubmit, that is, submit it again ({asking})"
     if said.gone and target.tasks:
         return Verdict(Result.NO_SUCH_JOB, f"no such task; {asking}")
     if shown_before:
@@ -92,16 +92,13 @@ def _done(kind: Kind, details: Details, target: Target, row: Job, word: str) -> 
 
 def _requeued(kind: Kind, target: Target, row: Job, word: str) -> Verdict | None:
     phase = row.state.phase
-    if not _again(target, row):
-        if phase is Phase.ENDING:
-            text = f"requeue sent, still cleaning up ({word}); then it waits again"
-            return Verdict(Result.SENT, text, word, final=False)
-        return None
+    again = _again(target, row)
     if phase is Phase.ENDING:
-        text = f"requeued: accepted, still cleaning up ({word}); then it waits again"
-        # Whether the hold came with it is only seen once it waits.
-        final = kind is Kind.REQUEUE
-        return Verdict(Result.DONE if final else Result.SENT, text, word, final)
+        taken = "accepted" if again else "sent"
+        text = f"requeue {taken}, still cleaning up ({word}); then it waits again"
+        return Verdict(Result.SENT, text, word, final=False)
+    if not again:
+        return None
     if kind is Kind.REQUEUE_HOLD:
         if is_held(row):
             text = "requeued and held: it waits until it is released"

@@ -46,7 +46,7 @@ def judge_signal(
     since_s: float,
 ) -> Verdict:
     """What is known of a signal ``since_s`` seconds after it was sent."""
-    sent = f"{details.signal} sent {_to(details, target)}"
+    sent = f"signalled: {details.signal} sent {_to(details, target)}"
     word = _word(rows)
     if said.denied is not None:
         return Verdict(Result.DENIED, said.denied, word)
@@ -57,7 +57,7 @@ def judge_signal(
         return _too_late(target, rows, seen, word)
     if not rows:
         if seen.failure is not None:
-            text = f"{sent}; not known what came of it: {visible(seen.failure.sentence)}"
+            text = f"not known what came of {details.signal}: {visible(seen.failure.sentence)}"
             return Verdict(Result.NOT_KNOWN, text, final=False)
         text = f"not known whether {details.signal} reached it: the queue no longer shows the job"
         return Verdict(Result.NOT_KNOWN, text)
@@ -131,16 +131,17 @@ def _to(details: Details, target: Target) -> str:
 
 def _too_late(target: Target, rows: Sequence[Job], seen: Seen, word: str | None) -> Verdict:
     if rows and all(row.state.ended for row in rows):
-        text = f"not signalled: it had already ended ({_end(rows)})"
+        text = f"no signal reached it: it had already ended ({_end(rows)})"
         return Verdict(Result.OVER, text, word)
     if rows and target.step is not None:
-        text = f"not signalled: step {visible(target.step)} had already ended; the job is {word}"
+        step = visible(target.step)
+        text = f"no signal reached it: step {step} had already ended; the job is {word}"
         return Verdict(Result.OVER, text, word)
     if rows:
-        text = f"not signalled: Slurm found nothing of it that runs; it is {word}"
+        text = f"no signal reached it: Slurm found nothing of it that runs; it is {word}"
         return Verdict(Result.REFUSED, text, word)
     if seen.failure is not None:
-        text = f"not signalled, Slurm did not know it; {visible(seen.failure.sentence)}"
+        text = f"no signal reached it, Slurm did not know it; {visible(seen.failure.sentence)}"
         return Verdict(Result.NO_SUCH_JOB, text)
     text = f"no such job in the queue (any more); sacct -j {target.base} tells whether it ended"
     return Verdict(Result.NO_SUCH_JOB, text)

@@ -15,7 +15,6 @@ from slurmtop.parse.slurm.scancel import ScancelKind, parse_scancel
 from slurmtop.parse.slurm.scontrol_replies import ReplyKind, parse_scontrol_replies
 from slurmtop.triage.subject import clause
 
-_REQUEUES = (Kind.REQUEUE, Kind.REQUEUE_HOLD)
 _UNHEARD = (
     *(ScancelKind.CONTROLLER_DOWN, ScancelKind.BUSY, ScancelKind.OTHER),
     *(ReplyKind.UNHEARD, ReplyKind.BUSY, ReplyKind.OTHER),
@@ -64,8 +63,11 @@ def said_parts(
     numbers = numbers_of(target)
     left: Target | None = target
     out: list[tuple[Target, Said]] = []
-    for item in (item for reply in replies for item in reply.heard):
-        if left is None or item.job is None or item.job.base not in numbers:
+    for item, alone in [(item, reply.alone) for reply in replies for item in reply.heard]:
+        if left is None or item.job is None:
+            continue
+        # Of a het job Slurm may name a part by a number of its own.
+        if item.job.base not in numbers and not (alone and target.parts):
             continue
         ranges = id_ranges(item.job)
         if not ranges or not left.tasks:
@@ -131,12 +133,12 @@ def _by_scontrol(kind: Kind, details: Details, target: Target, what: ReplyKind, 
 _REFUSALS = {
     ReplyKind.DISABLED: (
         "the job was submitted with --no-requeue or the site forbids it (JobRequeue=0):"
-        " resubmit instead"
+        " resubmit instead (submit it again)"
     ),
-    ReplyKind.BATCH_ONLY: "interactive jobs cannot be requeued",
+    ReplyKind.BATCH_ONLY: "interactive jobs cannot be requeued, only batch jobs can",
     ReplyKind.PENDING: "already pending: it is already waiting to run",
     ReplyKind.NOT_PENDING: "it has started meanwhile; this can be changed of a waiting job only",
-    ReplyKind.HET_PART: "it is one part of a het job: only its leader can be named",
+    ReplyKind.HET_PART: "a het job is reached by its leader only, which is its first part",
 }
 
 
