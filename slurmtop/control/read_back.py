@@ -11,7 +11,6 @@ from slurmtop.control.outcome import Seen, StepsSeen
 from slurmtop.model.job import Job, Step
 from slurmtop.model.ports import Command, Completed, Runner, RunnerError
 from slurmtop.model.snapshot import Failure, Trouble
-from slurmtop.model.text import visible
 from slurmtop.parse.slurm.failures import explain_failure
 from slurmtop.parse.slurm.squeue import parse_squeue
 from slurmtop.parse.slurm.steps import parse_steps, steps_format
@@ -118,17 +117,11 @@ class QueueReadBack:
             return seen
         lists = await self._jobs(wanted, cluster, owners, _EXCLUDED)
         found = {(job.raw_id, job.id.text): job.excluded_nodes for job in lists.jobs}
-        jobs: list[Job] = []
-        failure = seen.failure or lists.failure
-        for job in seen.jobs:
-            place = (job.raw_id, job.id.text)
-            if place not in found:
-                # None would say that it excludes nothing.
-                told = f"squeue did not say which nodes job {visible(job.id.text)} excludes"
-                failure = failure or Failure(Trouble.OTHER, told)
-            else:
-                jobs.append(replace(job, excluded_nodes=found[place]))
-        return Seen(tuple(jobs), failure)
+        # One that came or went between the two calls keeps None, which is not known.
+        jobs = tuple(
+            replace(job, excluded_nodes=found.get((job.raw_id, job.id.text))) for job in seen.jobs
+        )
+        return Seen(jobs, seen.failure or lists.failure)
 
     async def read_steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen:
         """The running steps of the jobs ``numbers``; a job that does not run has none."""

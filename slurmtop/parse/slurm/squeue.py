@@ -256,7 +256,10 @@ def _job(found: dict[str, str], id: JobId, cluster: str) -> Job:
         array_id=id.base if id.task is not None or id.tasks is not None else None,
         requeueable=_FLAGS.get(get("requeueable", "")),
         batch=_FLAGS.get(get("batch", "")),
-        excluded_nodes=value_or_none(get("excluded_nodes", "")),
+        # Asked for and empty is none; None is not asked for.
+        excluded_nodes=(
+            value_or_none(found["excluded_nodes"]) or "" if "excluded_nodes" in found else None
+        ),
         name_unsure="?" in found,
     )
 
