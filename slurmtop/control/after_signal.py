@@ -53,7 +53,10 @@ def judge_signal(
     if said.refused is not None:
         return Verdict(Result.REFUSED, said.refused, word)
     ended = bool(rows) and all(row.state.ended for row in rows)
-    if said.gone or said.over:
+    ran = _there(target, steps.before)
+    # To a job that is over Slurm says nothing and exits 0 (24.11 and 26.05).
+    over_before = ran is False and (ended or (not rows and seen.failure is None))
+    if said.gone or said.over or over_before:
         return _too_late(target, rows, seen, word)
     if not rows:
         if seen.failure is not None:
@@ -68,6 +71,9 @@ def judge_signal(
     if nobody is not None:
         text = f"{details.signal} accepted, but {nobody}: most likely nothing got it; it is {word}"
         return Verdict(Result.NOT_KNOWN, text, word, final=since_s >= SETTLED_S or ended)
+    if ended and ran is None:
+        text = f"not known whether {details.signal} reached it before it ended ({_end(rows)})"
+        return Verdict(Result.NOT_KNOWN, text, word)
     if ended:
         text = f"{sent}; the job has ended since: {_end(rows)}"
         return Verdict(Result.DONE, text, word)

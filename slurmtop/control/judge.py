@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from slurmtop.control.actions import Action, Kind, Target
+from slurmtop.control.actions import Action, Kind, Recipient, Target
 from slurmtop.control.after_cancel import judge_cancel
 from slurmtop.control.after_change import Verdict, judge_change, nothing_left
 from slurmtop.control.after_signal import NOT_ASKED, Steps, judge_signal, judge_step_cancel
@@ -28,7 +28,7 @@ class Look:
 
 def judge(action: Action, target: Target, said: SaidParts, look: Look) -> tuple[JobOutcome, ...]:
     """The outcomes for one target after one look: one, or one for each group of its tasks."""
-    if action.kind is Kind.CANCEL and target.step is None:
+    if _cancels(action) and target.step is None:
         word = said(target)[0][1]
         return (judge_cancel(target, word, look.seen, seen_before=look.shown_before),)
     found: list[tuple[Target, Verdict]] = []
@@ -36,6 +36,14 @@ def judge(action: Action, target: Target, said: SaidParts, look: Look) -> tuple[
         for part, word in said(piece):
             found.append((part, _verdict(action, part, rows, word, look)))
     return tuple(_told(target, found))
+
+
+def _cancels(action: Action) -> bool:
+    """Is it judged by the end of the job? KILL to more than the batch shell is a cancel."""
+    if action.kind is Kind.SIGNAL:
+        details = action.details
+        return details.signal == "KILL" and details.recipient is not Recipient.BATCH
+    return action.kind is Kind.CANCEL
 
 
 def _verdict(action: Action, part: Target, rows: Sequence[Job], said: Said, look: Look) -> Verdict:

@@ -17,7 +17,7 @@ from slurmtop.triage.subject import clause
 
 _UNHEARD = (
     *(ScancelKind.CONTROLLER_DOWN, ScancelKind.BUSY, ScancelKind.OTHER),
-    *(ReplyKind.UNHEARD, ReplyKind.BUSY, ReplyKind.OTHER),
+    *(ReplyKind.UNHEARD, ReplyKind.OTHER),
 )
 
 
@@ -136,6 +136,7 @@ _REFUSALS = {
         " resubmit instead (submit it again)"
     ),
     ReplyKind.BATCH_ONLY: "interactive jobs cannot be requeued, only batch jobs can",
+    ReplyKind.BUSY: "Slurm is just changing it; look again and repeat it in a moment",
     ReplyKind.PENDING: "already pending: it is already waiting to run",
     ReplyKind.NOT_PENDING: "it has started meanwhile; this can be changed of a waiting job only",
     ReplyKind.HET_PART: "a het job is reached by its leader only, which is its first part",
@@ -146,8 +147,10 @@ def _why_denied(kind: Kind, details: Details, target: Target, words: str) -> str
     asked = None if details.limit_minutes is None else details.limit_minutes * 60
     not_yours = "invalid user" in words.lower()
     if kind is Kind.LIMIT and not not_yours:
-        raises = asked is not None and target.limit_s is not None and asked > target.limit_s
-        if raises and target.limit_s is not None:
+        if target.limit_s is None:
+            return "not your job, or a longer limit than before, which only an operator can set"
+        raises = asked is not None and asked > target.limit_s
+        if raises:
             return (
                 f"its limit is {clock_text(target.limit_s)}, and only an operator can raise it;"
                 " its owner can lower it"
