@@ -101,7 +101,8 @@ def cells(job: Job, now: datetime = START, *, row: Row | None = None) -> dict[st
     return {column.name: column.cell(shown, Now(now, "anna")) for column in COLUMNS}
 
 
-_NAMES = dict(QUEUE_FIELDS)
+#: What only a look for an action asks for, beside the queue's own fields.
+_NAMES = {**dict(QUEUE_FIELDS), "Requeue": "requeueable", "BatchFlag": "batch"}
 
 
 def rows_of(step: Step, separator: str = "|") -> list[dict[str, str]]:
@@ -126,7 +127,7 @@ def in_asked_form(argv: Sequence[str], rows: Iterable[Mapping[str, str]]) -> byt
     for row in rows:
         for piece in form.split(","):
             name, _, end = piece.partition(":")
-            out.append(row.get(_NAMES[name], "N/A") + end)
+            out.append(row.get(_NAMES.get(name, name), "N/A") + end)
         out.append("\n")
     return "".join(out).encode()
 

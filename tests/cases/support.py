@@ -19,8 +19,8 @@ from slurmtop.model.ports import Completed
 from tests.fakes import START
 
 FOLDER = Path(__file__).parent / "slurm"
-#: Cases about requeue, hold, signals and ssh to nodes, which this first form does not do.
-LATER = frozenset({"048", "049", "051", "053", "066"})
+#: A case about ssh to nodes, which are not read yet.
+LATER = frozenset({"048", "051", "066"})
 #: Sentences that no test can hold: {case: {sentence: why}}.
 UNTESTABLE: dict[str, dict[str, str]] = {}
 
