@@ -164,14 +164,18 @@ def plan_exclude(
             return why
         if job.state.phase is not Phase.PENDING:
             return "it has started and keeps its nodes: requeue and hold it, exclude, release it"
-        before = _excluded(job)
-        if before is None:
+        # What is written for the leader of a het job replaces the list of every part.
+        lists = [_excluded(part) for part in all_parts([job], known)]
+        if any(before is None for before in lists):
             return (
                 "not known which nodes it excludes already, and that list would be lost:"
                 f" see scontrol show job {visible(job.id.base)}"
             )
-        return "it excludes them already" if before >= set(names) else None
+        if any(before != lists[0] for before in lists):
+            return "its parts exclude different nodes, and one list would replace them all"
+        return "it excludes them already" if set(names) <= (lists[0] or set()) else None
 
+    known = tuple(known)
     usable, warnings, reasons = sort_out(jobs, asker, left_out)
     if not usable:
         return why_nothing(jobs, warnings, reasons, _EXCLUDE_VERB)

@@ -244,28 +244,44 @@ def _named(targets: Sequence[Target]) -> list[tuple[str, list[Target]]]:
                 out.setdefault(text, []).append(target)
     for base, those in arrays.items():
         ranges = [span for target in those for span in target.tasks]
-        for text in task_ids(base, ranges):
-            out.setdefault(text, []).extend(those)
+        for group in _task_groups(ranges):
+            first, last = group[0][0], group[-1][1]
+            inside = [
+                target
+                for target in those
+                if any(low <= last and first <= high for low, high in target.tasks)
+            ]
+            out.setdefault(_task_text(base, group), []).extend(inside)
     return list(out.items())
 
 
 def task_ids(base: str, ranges: Iterable[tuple[int, int]]) -> list[str]:
     """``4711_3`` for one task, else ``4711_[1-5,7]``, cut into several where it grows long."""
-    pieces: list[str] = []
-    merged = merge_ranges(ranges)
-    if len(merged) == 1 and merged[0][0] == merged[0][1]:
-        return [f"{base}_{merged[0][0]}"]
-    size = 0
-    groups: list[list[str]] = [[]]
-    for low, high in merged:
-        text = str(low) if low == high else f"{low}-{high}"
-        if groups[-1] and size + len(text) + 1 > ID_CHARS:
+    return [_task_text(base, group) for group in _task_groups(ranges)]
+
+
+def _task_groups(ranges: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Merged ranges in rising order, as many together as fit one argument."""
+    groups: list[list[tuple[int, int]]] = []
+    size = ID_CHARS
+    for low, high in merge_ranges(ranges):
+        length = len(_span_text(low, high)) + 1
+        if size + length > ID_CHARS:
             groups.append([])
             size = 0
-        groups[-1].append(text)
-        size += len(text) + 1
-    pieces.extend(f"{base}_[{','.join(group)}]" for group in groups if group)
-    return pieces
+        groups[-1].append((low, high))
+        size += length
+    return groups
+
+
+def _task_text(base: str, ranges: Sequence[tuple[int, int]]) -> str:
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return f"{base}_{ranges[0][0]}"
+    return f"{base}_[{','.join(_span_text(low, high) for low, high in ranges)}]"
+
+
+def _span_text(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -183,14 +183,13 @@ def make_targets(
     whatever the queue shows: the other parts are looked for there, so that reach and cost
     count all."""
     parts = all_parts(jobs, known)
-    targets: list[Target] = []
+    targets: dict[JobKey, Target] = {}
     for job in jobs:
         target = _target(job, parts, asker.now, verb)
         if isinstance(target, Refusal):
             return target
-        if all(target.key != other.key for other in targets):
-            targets.append(target)
-    return targets
+        targets.setdefault(target.key, target)
+    return list(targets.values())
 
 
 def _target(job: Job, jobs: Sequence[Job], now: datetime, verb: str) -> Target | Refusal:

@@ -162,6 +162,17 @@ def test_where_nodes_cannot_be_excluded(one: Job, says: str) -> None:
     assert says in sentence(plan_exclude([one], asker(), hosts=["gpu05"]))
 
 
+def test_one_list_must_not_replace_that_of_another_part() -> None:
+    first = job("9300+0", "PENDING", excluded_nodes="gpu03")
+    for other, says in [("gpu04", "exclude different nodes"), ("gpu[", "would be lost")]:
+        second = job("9300+1", "PENDING", excluded_nodes=other)
+        made = plan_exclude([first], asker(), hosts=["gpu05"], known=[first, second])
+        assert says in sentence(made)
+    same = job("9300+1", "PENDING", excluded_nodes="gpu03")
+    made = plan_exclude([same], asker(), hosts=["gpu05"], known=[first, same])
+    assert action(made).argvs == (("scontrol", "update", "JobId=9300", "ExcNodeList=gpu[03,05]"),)
+
+
 @pytest.mark.parametrize(
     ("hosts", "says"),
     [

@@ -168,6 +168,9 @@ def test_an_old_list_of_excluded_nodes_is_never_written_back() -> None:
     fresh = FakeWorld(Seen((replace(one, excluded_nodes="gpu07"),)))
     made = action(ask(Kind.EXCLUDE, [one], fresh, details=wish))
     assert made.argvs == (("scontrol", "update", "JobId=4711", "ExcNodeList=gpu[05,07]"),)
+    none = FakeWorld(Seen((replace(one, excluded_nodes=None),)))
+    made = action(ask(Kind.EXCLUDE, [one], none, details=wish))
+    assert made.argvs == (("scontrol", "update", "JobId=4711", "ExcNodeList=gpu05"),)
 
 
 def test_loops_come_first_and_only_what_restarted_is_looked_at() -> None:
