@@ -2,9 +2,14 @@
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePath
 
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
+
+#: Commands that are kept for whoever wants to see what ran.
+KEPT = 200
 
 _NO_CALL = frozenset({"-V", "--version", "--help", "--usage", "--helpformat"})
 
@@ -47,6 +52,22 @@ def _scontrol_calls(words: tuple[str, ...], federation: int) -> int:
             return 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One command that was run. ``took_s`` is seconds, None while it runs.
+
+    ``rc`` is None where there is no exit status: it was ended, it never started, or it
+    still runs. ``trouble`` says in a few words what was wrong, "" where nothing was.
+    """
+
+    argv: tuple[str, ...]
+    at: datetime
+    host: str | None = None
+    took_s: float | None = None
+    rc: int | None = None
+    trouble: str = ""
+
+
 class MeteredRunner:
     """Any runner, counted. A call is counted when it starts: a failing one costs as much."""
 
@@ -60,6 +81,8 @@ class MeteredRunner:
         """Runs of sacct, which ask slurmdbd."""
         self.by_program: Counter[str] = Counter()
         """Runs of each program, whatever they cost."""
+        self._kept: dict[int, Ran] = {}
+        self._number = 0
 
     def calls_last_minute(self) -> int:
         """Requests to the controller in the last 60 s."""
@@ -68,14 +91,31 @@ class MeteredRunner:
             self._recent.popleft()
         return sum(calls for _, calls in self._recent)
 
+    def recent(self) -> tuple[Ran, ...]:
+        """The last :data:`KEPT` commands, the newest first, those that still run too."""
+        return tuple(reversed(self._kept.values()))
+
     async def run(self, command: Command) -> Completed:
         self._count(command.argv)
-        return await self._inner.run(command)
+        number, started = self._begin(command), self._clock.monotonic()
+        try:
+            done = await self._inner.run(command)
+        except BaseException as error:
+            took_s = self._clock.monotonic() - started
+            self._end(number, took_s, None, str(error) or "given up")
+            raise
+        trouble = "" if done.rc == 0 else "time limit" if done.timed_out else f"exit {done.rc}"
+        self._end(number, done.took_s, done.rc, trouble)
+        return done
 
     async def stream(self, command: Command) -> AsyncIterator[bytes]:
         self._count(command.argv)
-        async for chunk in self._inner.stream(command):
-            yield chunk
+        number, started = self._begin(command), self._clock.monotonic()
+        try:
+            async for chunk in self._inner.stream(command):
+                yield chunk
+        finally:
+            self._end(number, self._clock.monotonic() - started, None, "")
 
     async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
         return await self._inner.read(path, offset, length, host)
@@ -85,6 +125,18 @@ class MeteredRunner:
 
     async def list(self, path: str, host: str | None = None) -> tuple[str, ...]:
         return await self._inner.list(path, host)
+
+    def _begin(self, command: Command) -> int:
+        self._number += 1
+        while len(self._kept) >= KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[self._number] = Ran(argv=command.argv, at=self._clock.now(), host=command.host)
+        return self._number
+
+    def _end(self, number: int, took_s: float, rc: int | None, trouble: str) -> None:
+        ran = self._kept.get(number)
+        if ran is not None:
+            self._kept[number] = replace(ran, took_s=took_s, rc=rc, trouble=trouble)
 
     def _count(self, argv: tuple[str, ...]) -> None:
         program = PurePath(argv[0]).name if argv else ""

@@ -58,6 +58,7 @@ class JobView:
         self.reverse = False
         self.problems_only = False
         self.marks: set[JobKey] = set()
+        self._anchor: JobKey | None = None
         self._cursor: Row | None = None
         self._cursor_index = 0
         self.rebuilds = 0
@@ -166,9 +167,75 @@ class JobView:
             self._cursor = rows[self._cursor_index]
 
     def toggle_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away."""
         row = self.cursor_row
-        if row is not None:
-            self.marks ^= {row.key}
+        if row is None:
+            return
+        if self.is_marked(row):
+            self._unmark(row)
+        else:
+            self.marks |= self._keys_behind(row)
+        self._anchor = row.key
+
+    def mark_range(self) -> None:
+        """Mark all rows from the last one that was marked by hand to the cursor."""
+        row = self.cursor_row
+        if row is None:
+            return
+        rows = self.rows
+        start = next((at for at, one in enumerate(rows) if one.key == self._anchor), None)
+        start = self._cursor_index if start is None else start
+        low, high = sorted((start, self._cursor_index))
+        for one in rows[low : high + 1]:
+            # An open group has its members below it: only those in the range are meant.
+            if one.gone is None and not (one.group is not None and one.group.open and low < high):
+                self.marks |= self._keys_behind(one)
+        self._anchor = row.key
+
+    def mark_all(self) -> None:
+        """Mark every job that the filter leaves; where all of them are marked, none of them."""
+        left = {entry.job.key for entry in self._entries.values() if entry.gone is not None}
+        rows = [row for row in self.rows if row.depth == 0]
+        keys = {job.key for row in rows for job in row.jobs} - left
+        marked = keys & self.marks
+        for row in rows:
+            if row.key in self.marks:
+                marked |= keys.intersection(job.key for job in row.jobs)
+        if keys and marked == keys:
+            self.marks -= keys | {row.key for row in rows}
+        else:
+            self.marks |= keys
+
+    def is_marked(self, row: Row) -> bool:
+        """Is the row marked: itself, by the group it belongs to, or by all of its jobs?"""
+        marks = self.marks
+        if not marks:
+            return False
+        if row.key in marks:
+            return True
+        if row.group is not None:
+            return all(job.key in marks for job in row.group.jobs)
+        return row.depth > 0 and JobKey(row.key.cluster, row.job.group_id or "") in marks
+
+    def _keys_behind(self, row: Row) -> set[JobKey]:
+        """What a mark on ``row`` means. A group under a filter stands for the jobs that the
+        filter leaves, and must not grow when the filter goes."""
+        if row.group is not None and (self.query or self.problems_only):
+            return {job.key for job in row.group.jobs}
+        return {row.key}
+
+    def _unmark(self, row: Row) -> None:
+        if row.group is not None:
+            self.marks -= {row.key, *(job.key for job in row.group.jobs)}
+            return
+        group = JobKey(row.key.cluster, row.job.group_id or "")
+        if row.depth and group in self.marks:
+            # The group was marked: its other jobs keep the mark.
+            self.marks.discard(group)
+            self.marks |= {
+                entry.job.key for entry in self._entries.values() if entry.group == group
+            }
+        self.marks.discard(row.key)
 
     def marked_rows(self) -> tuple[Row, ...]:
         """The marked rows, also those that a filter or a fold hides now."""

@@ -1,57 +1,140 @@
-"""From a key to an outcome: plan, ask, do, read back, show. The same from every screen."""
+"""From a wish to an outcome: plan, ask, do, read back, show. The same from every screen."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.screen import ModalScreen
 
-from slurmtop.control.actions import Action, Asker, Refusal, Target
+from slurmtop.control.actions import NO_DETAILS, Action, Asker, Details, Kind, Refusal, Target
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.outcome import Outcome
-from slurmtop.model.job import Job
-from slurmtop.ui.present.confirm import LOST, changes_since
+from slurmtop.control.prepare import Request, prepare
+from slurmtop.model.job import Job, Step
+from slurmtop.ui.present.action_words import doing_text
+from slurmtop.ui.present.changes import changes_since
 from slurmtop.ui.present.outcome import Progress, begun
+from slurmtop.ui.screens.asking import AskingScreen
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
+from slurmtop.ui.screens.unlogged import UnloggedScreen
 
 if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
 
 OnOutcome = Callable[[Outcome], None]
+T = TypeVar("T")
 
 #: Between two looks whether another dialog is still open.
 _WAIT_S = 1.0
 
 
-def cancel_jobs(
-    app: "SlurmtopApp",
-    jobs: Sequence[Job],
-    on_outcome: OnOutcome | None = None,
-    *,
-    siblings: Sequence[Job] = (),
-) -> None:
-    """Ask about cancelling ``jobs`` and do it after a yes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The jobs that a key is pressed for.
 
-    Returns at once. Why nothing can be cancelled is shown as a sentence. ``on_outcome`` is
-    called with what was read back, so that the caller can clear the marks of what is over.
-    ``siblings`` are parts of the same jobs that the queue may not show.
+    ``grouped`` says that an array or het job stands among them as one row. ``siblings`` are
+    parts of the same jobs that the queue may not show; ``verdict`` is the line that the person
+    acts on. ``on_outcome`` is called with what was read back. ``last_nodes`` is where the job
+    ran last, as a host list, "" where that is not known.
     """
+
+    jobs: tuple[Job, ...]
+    grouped: bool = False
+    siblings: tuple[Job, ...] = ()
+    verdict: str | None = None
+    on_outcome: OnOutcome | None = None
+    last_nodes: str = ""
+
+
+def asker_of(app: "SlurmtopApp", selection: Selection) -> Asker:
+    """Who asks, and by what is known now."""
     services = app.services
-    plan = plan_cancel(
-        jobs,
-        Asker(
-            me=services.user,
-            now=app.known_at(),
-            cluster=services.cluster,
-            read_only=services.read_only,
-        ),
-        known=(*app.book.jobs, *siblings),
+    return Asker(
+        me=services.user,
+        now=app.known_at(),
+        cluster=services.cluster,
+        read_only=services.read_only,
+        one_call=services.one_call,
+        verdict=selection.verdict,
     )
-    if isinstance(plan, Refusal):
-        app.push_screen(OutcomeScreen(Progress(title="Cancel", refusal=plan.sentence)))
+
+
+def known_jobs(app: "SlurmtopApp", selection: Selection) -> tuple[Job, ...]:
+    """Whatever else is known of the same jobs."""
+    return (*app.book.jobs, *selection.siblings)
+
+
+def act(
+    app: "SlurmtopApp",
+    selection: Selection,
+    kind: Kind,
+    *,
+    details: Details = NO_DETAILS,
+    step: Step | None = None,
+) -> None:
+    """Ask Slurm what the jobs are now, then the person, and do it after a yes.
+
+    Returns at once. Why nothing can be done is shown as a sentence. A cancel of one's own jobs
+    asks Slurm nothing first: it must be quick.
+    """
+    asker = asker_of(app, selection)
+    title = doing_text(kind, details)
+    known = known_jobs(app, selection)
+    mine = all(job.user == app.services.user for job in selection.jobs)
+    if asker.read_only or (kind is Kind.CANCEL and step is None and mine):
+        plan = plan_cancel(selection.jobs, asker, known=known)
+        show_plan(app, plan, title, selection.on_outcome)
         return
-    confirm_and_do(app, plan, on_outcome)
+    request = Request(kind=kind, jobs=selection.jobs, details=details, step=step, known=known)
+    ask_slurm(
+        app,
+        title,
+        prepare(request, app.services.world, asker),
+        lambda plan: show_plan(app, plan, title, selection.on_outcome),
+    )
+
+
+def ask_slurm(
+    app: "SlurmtopApp", title: str, work: Coroutine[Any, Any, T], then: Callable[[T], None]
+) -> None:
+    """Wait for ``work`` behind a small screen that can be left, then go on with ``then``."""
+    screen = AskingScreen(title, app.services.clock.now())
+
+    async def run() -> None:
+        try:
+            answer = await work
+        except Exception as error:
+            screen.leave(Refusal(f"slurmtop failed, so nothing was done: {error!r}"))
+        else:
+            screen.leave(answer)
+
+    worker = app.run_worker(run(), group="ask", name=title, exit_on_error=False)
+
+    def left(answer: Any) -> None:
+        if screen.given_up:
+            worker.cancel()
+        elif isinstance(answer, Refusal):
+            refuse(app, title, answer)
+        else:
+            then(answer)
+
+    app.push_screen(screen, left)
+
+
+def refuse(app: "SlurmtopApp", title: str, refusal: Refusal) -> None:
+    """Say why nothing can be done."""
+    app.push_screen(OutcomeScreen(Progress(title=title, refusal=refusal.sentence)))
+
+
+def show_plan(
+    app: "SlurmtopApp", plan: Action | Refusal, title: str, on_outcome: OnOutcome | None
+) -> None:
+    """The dialog, or why there is none."""
+    if isinstance(plan, Refusal):
+        refuse(app, title, plan)
+    else:
+        confirm_and_do(app, plan, on_outcome)
 
 
 def confirm_and_do(app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | None) -> None:
@@ -59,42 +142,83 @@ def confirm_and_do(app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | N
 
     def decided(yes: bool | None) -> None:
         if yes is True:
-            screen = OutcomeScreen(begun(action, app.services.clock.now()))
-            app.push_screen(screen)
-            app.run_worker(
-                _do(app, action, screen, on_outcome),
-                group="act",
-                name=f"{action.kind}",
-                exit_on_error=False,
-            )
+            _start(app, action, on_outcome, without_log=False)
 
     app.push_screen(ConfirmScreen(action), decided)
 
 
+def _start(
+    app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | None, *, without_log: bool
+) -> None:
+    screen = OutcomeScreen(begun(action, app.services.clock.now()))
+    app.push_screen(screen)
+    app.run_worker(
+        _do(app, action, screen, on_outcome, without_log),
+        group="act",
+        name=f"{action.kind}",
+        exit_on_error=False,
+    )
+
+
 async def _do(
-    app: "SlurmtopApp", action: Action, screen: OutcomeScreen, on_outcome: OnOutcome | None
+    app: "SlurmtopApp",
+    action: Action,
+    screen: OutcomeScreen,
+    on_outcome: OnOutcome | None,
+    without_log: bool,
 ) -> None:
     def same(target: Target) -> bool:
-        changes = changes_since(replace(action, targets=(target,)), app.book.get, app.book.gone)
-        return not any(change.kind in LOST for change in changes)
+        book = app.book
+        only = replace(action, targets=(target,))
+        changes = changes_since(only, book.get, book.gone, book.sampled_at)
+        return not any(change.lost for change in changes)
 
     try:
-        outcome = await app.services.executor.execute(action, still_same=same)
+        outcome = await app.services.executor.execute(
+            action, still_same=same, without_log=without_log
+        )
     except Exception as error:
         failure = f"slurmtop failed, so what became of it is not known: {error!r}"
         screen.show(replace(screen.progress, failure=failure))
     else:
         screen.show(replace(screen.progress, outcome=outcome))
+        if outcome.unlogged is not None and not without_log:
+            await _ask_again(app, screen, action, outcome.unlogged, on_outcome)
+            return
         if on_outcome is not None:
             on_outcome(outcome)
     app.feed.refresh_now()
     await _show_again(app, screen)
 
 
+async def _ask_again(
+    app: "SlurmtopApp",
+    screen: OutcomeScreen,
+    action: Action,
+    why: str,
+    on_outcome: OnOutcome | None,
+) -> None:
+    """Nothing was done, because it could not be written down: does the person want it still?"""
+
+    def decided(yes: bool | None) -> None:
+        if yes is True:
+            _start(app, action, on_outcome, without_log=True)
+
+    if screen.closed:
+        await _no_dialog(app)
+    else:
+        screen.action_close()
+    app.push_screen(UnloggedScreen(action, why), decided)
+
+
 async def _show_again(app: "SlurmtopApp", screen: OutcomeScreen) -> None:
     """Whoever closed the screen before the result gets to see it, after any other dialog."""
     if not screen.closed:
         return
+    await _no_dialog(app)
+    app.push_screen(OutcomeScreen(screen.progress))
+
+
+async def _no_dialog(app: "SlurmtopApp") -> None:
     while isinstance(app.screen, ModalScreen):
         await app.services.clock.sleep(_WAIT_S)
-    app.push_screen(OutcomeScreen(screen.progress))

@@ -28,6 +28,7 @@ from slurmtop.ui.keys import KEYS, Level
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
 from slurmtop.ui.present.health import HealthWords, describe_health
 from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.screens.command_log import CommandLogScreen
 from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.services import Services
@@ -261,6 +262,9 @@ class SlurmtopApp(App[None]):
 
     def action_palette(self) -> None:
         self.push_screen(CommandPalette(providers=[SlurmtopCommands], id="palette"))
+
+    def action_commands(self) -> None:
+        self.push_screen(CommandLogScreen())
 
     def action_next_theme(self) -> None:
         names = self._own_themes or tuple(self.available_themes)

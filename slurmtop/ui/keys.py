@@ -37,6 +37,11 @@ class Key:
         return (self.scope, *self.also)
 
 
+def _acting(id: str, key: str, action: str, label: str, help: str, *, footer: bool = False) -> Key:
+    """A key that asks before it changes something, for the jobs marked or the one open."""
+    return Key(id, (key,), action, label, help, "jobs", Level.ASK, footer, also=("job",))
+
+
 KEYS: tuple[Key, ...] = (
     Key("app.quit", ("q",), "quit", "quit", "Leave slurmtop", "app", footer=True),
     Key("app.help", ("question_mark",), "help", "help", "Show every key", "app", footer=True),
@@ -48,6 +53,7 @@ KEYS: tuple[Key, ...] = (
         "app.refresh", ("r",), "refresh_now", "refresh", "Ask Slurm now (at most every 2 s)", "app"
     ),
     Key("app.theme", ("t",), "next_theme", "theme", "Next colour theme", "app"),
+    Key("app.commands", ("c",), "commands", "commands", "What slurmtop ran of late", "app"),
     Key(
         "jobs.open",
         ("enter",),
@@ -85,6 +91,22 @@ KEYS: tuple[Key, ...] = (
     Key("jobs.sort", ("s",), "next_sort", "sort", "Next sort order", "jobs", footer=True),
     Key("jobs.reverse", ("i",), "reverse_sort", "reverse", "Turn the sort order round", "jobs"),
     Key("jobs.mark", ("space",), "mark", "mark", "Mark the job for an action", "jobs"),
+    Key(
+        "jobs.mark_range",
+        ("v",),
+        "mark_range",
+        "mark range",
+        "Mark all from the last mark to the cursor",
+        "jobs",
+    ),
+    Key(
+        "jobs.mark_all",
+        ("m",),
+        "mark_all",
+        "mark all",
+        "Mark all that the filter leaves; again: none of them",
+        "jobs",
+    ),
     Key(
         "jobs.all_users",
         ("a",),
@@ -154,17 +176,29 @@ KEYS: tuple[Key, ...] = (
         "logs",
         footer=True,
     ),
-    Key(
-        "job.cancel",
-        ("K",),
-        "cancel",
-        "cancel",
-        "Cancel the job or the marked jobs",
-        "jobs",
-        Level.ASK,
-        footer=True,
-        also=("job",),
+    _acting(
+        "job.cancel", "K", "cancel", "cancel", "Cancel the job or the marked jobs", footer=True
     ),
+    _acting(
+        "job.cancel_part",
+        "C",
+        "cancel_part",
+        "cancel part",
+        "Cancel some tasks of an array, or one step of a running job",
+    ),
+    _acting(
+        "job.signal",
+        "S",
+        "signal",
+        "signal",
+        "Send a signal, after a look at who would save and who would die",
+        footer=True,
+    ),
+    _acting("job.requeue", "R", "requeue", "requeue", "Put it back in the queue, or there on hold"),
+    _acting("job.hold", "H", "hold", "hold", "Keep it from starting"),
+    _acting("job.release", "U", "release", "release", "Let a held job start again"),
+    _acting("job.limit", "T", "limit", "time limit", "Set the time limit"),
+    _acting("job.exclude", "D", "exclude", "exclude", "Keep a waiting job off some nodes"),
 )
 
 _SIGNS = {

@@ -4,11 +4,12 @@ The screens never open a socket or start a process: they know these protocols on
 test, a replay and the demo hand in their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
+from slurmtop.collect.metered import Ran
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
@@ -18,6 +19,7 @@ from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
 if TYPE_CHECKING:
     from slurmtop.control.actions import Action, Target
     from slurmtop.control.execute import Outcome
+    from slurmtop.control.prepare import World
 
 OnQueue = Callable[[Snapshot[Parsed[Job]]], None]
 OnHealth = Callable[[SourceHealth], None]
@@ -67,11 +69,16 @@ class GatherFacts(Protocol):
 class ActionExecutor(Protocol):
     """Does a confirmed action and reads back what became of it.
 
-    ``still_same`` is asked about every job right before anything runs.
+    ``still_same`` is asked about every job right before anything runs. ``without_log`` does
+    it also where it cannot be written down: only after a person was asked once more.
     """
 
     async def execute(
-        self, action: "Action", *, still_same: "Callable[[Target], bool] | None" = None
+        self,
+        action: "Action",
+        *,
+        still_same: "Callable[[Target], bool] | None" = None,
+        without_log: bool = False,
     ) -> "Outcome": ...
 
 
@@ -81,6 +88,10 @@ def _no_calls() -> int:
 
 def _not_recorded() -> None:
     return None
+
+
+def _nothing_ran() -> tuple[Ran, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +109,12 @@ class Services:
     open_queue: OpenQueue
     gather_facts: GatherFacts
     executor: ActionExecutor
+    world: "World"
+    """What a plan may ask Slurm before its dialog opens."""
+    one_call: bool = False
+    """Can the scancel here send many ids in one request?"""
+    commands_run: Callable[[], Sequence[Ran]] = _nothing_ran
+    """What was run of late, the newest first."""
     calls_last_minute: Callable[[], int] = _no_calls
     cluster: str = ""
     cluster_label: str = ""

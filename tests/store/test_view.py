@@ -287,3 +287,100 @@ def test_every_job_is_in_exactly_one_bucket() -> None:
     jobs = [make_job(str(n), word) for n, word in enumerate(words, 1)]
     _, view = view_of(jobs)
     assert view.total == len(words)
+
+
+def marked(view: JobView) -> set[str]:
+    return {job.key.id for row in view.marked_rows() for job in row.jobs}
+
+
+def test_a_range_of_marks_goes_from_the_last_mark_to_the_cursor_both_ways() -> None:
+    _, view = view_of([make_job(str(n), ran_s=1_000 - n) for n in range(1, 10)])
+    move_to_key(view, JobKey("", "6"))
+    view.toggle_mark()
+    move_to_key(view, JobKey("", "4"))
+    view.mark_range()
+    assert marked(view) == {"4", "5", "6"}
+    move_to_key(view, JobKey("", "7"))
+    view.mark_range()
+    assert marked(view) == {"4", "5", "6", "7"}, "from where the last range ended"
+
+
+def test_a_range_without_a_mark_before_marks_the_row_under_the_cursor() -> None:
+    _, view = view_of([make_job("1"), make_job("2")])
+    move_to_key(view, JobKey("", "2"))
+    view.mark_range()
+    assert marked(view) == {"2"}
+
+
+def test_a_range_follows_its_first_row_when_the_order_changes() -> None:
+    jobs = [make_job(str(n), name="abc"[n - 1], ran_s=1_000 - n) for n in range(1, 4)]
+    _, view = view_of(jobs)
+    move_to_key(view, JobKey("", "1"))
+    view.toggle_mark()
+    view.set_sort("name", reverse=True)
+    assert ids(view) == ["3", "2", "1"]
+    move_to_key(view, JobKey("", "2"))
+    view.mark_range()
+    assert marked(view) == {"1", "2"}
+
+
+def test_a_range_into_an_open_array_marks_the_tasks_in_it_and_no_others() -> None:
+    tasks = [make_job(f"70_{n}", ran_s=500 - n) for n in range(3)]
+    _, view = view_of([make_job("1", ran_s=900), *tasks])
+    move_to_key(view, JobKey("", "70"))
+    view.toggle_fold()
+    move_to_key(view, JobKey("", "1"))
+    view.toggle_mark()
+    move_to_key(view, JobKey("", "70_1"))
+    view.mark_range()
+    assert marked(view) == {"1", "70_0", "70_1"}
+
+
+def test_all_that_match_are_marked_and_the_second_time_none_of_them() -> None:
+    jobs = [make_job(str(n), name="a" if n % 2 else "b") for n in range(1, 7)]
+    _, view = view_of(jobs)
+    move_to_key(view, JobKey("", "2"))
+    view.toggle_mark()
+    view.set_query(parse_query("name:a"))
+    view.mark_all()
+    assert marked(view) == {"1", "2", "3", "5"}
+    view.mark_all()
+    assert marked(view) == {"2"}, "what the filter hides is left alone"
+
+
+def test_all_that_match_of_an_array_do_not_grow_when_the_filter_goes() -> None:
+    tasks = [make_job(f"70_{n}", "FAILED" if n < 2 else "RUNNING") for n in range(5)]
+    _, view = view_of(tasks)
+    for mark in (view.mark_all, view.toggle_mark):
+        view.marks.clear()
+        view.set_query(parse_query("state:failed"))
+        mark()
+        assert all(view.is_marked(row) for row in view.rows)
+        view.set_query(parse_query(""))
+        assert marked(view) == {"70_0", "70_1"}
+        assert not view.is_marked(view.rows[0])
+
+
+def test_one_task_leaves_the_marks_of_its_array_to_the_others() -> None:
+    _, view = view_of([make_job(f"70_{n}", ran_s=500 - n) for n in range(3)])
+    view.toggle_mark()
+    view.toggle_fold()
+    assert all(view.is_marked(row) for row in view.rows)
+    move_to_key(view, JobKey("", "70_1"))
+    view.toggle_mark()
+    assert marked(view) == {"70_0", "70_2"}
+    move_to_key(view, JobKey("", "70"))
+    assert not view.is_marked(view.rows[0])
+    view.mark_all()
+    assert view.is_marked(view.rows[0])
+    view.toggle_mark()
+    assert marked(view) == set()
+
+
+def test_what_left_the_queue_is_not_among_all() -> None:
+    book, view = view_of([make_job("1"), make_job("2"), make_job("70_0"), make_job("70_1")])
+    again(book, view, [make_job("1"), make_job("70_0")])
+    view.mark_all()
+    assert marked(view) == {"1", "70_0"}
+    view.mark_all()
+    assert marked(view) == set()

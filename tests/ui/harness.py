@@ -10,8 +10,12 @@ from textual import events
 from textual.pilot import Pilot
 
 from slurmtop.config import Config
+from slurmtop.control.outcome import Seen, StepsSeen
+from slurmtop.control.prepare import ScriptSeen
 from slurmtop.model.facts import JobFacts
-from slurmtop.model.job import Job
+from slurmtop.model.job import Job, Step
+from slurmtop.model.rights import Rights
+from slurmtop.model.script import Reaction, Recipient, ScriptReading
 from slurmtop.model.snapshot import Failure, Parsed, Snapshot, SourceHealth, Trouble
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.services import OnHealth, OnQueue, Services
@@ -103,6 +107,51 @@ class NoExecutor:
         raise AssertionError("this test acts on nothing")
 
 
+class FakeWorld:
+    """Says of the jobs what the test put here. While ``gate`` is closed every question waits."""
+
+    def __init__(self) -> None:
+        self.queue: tuple[Job, ...] = ()
+        self.failure: Failure | None = None
+        self.seen_steps = StepsSeen()
+        self.seen_script = ScriptSeen(None, "the controller no longer knows this job")
+        self.loops: str | None = None
+        self.known_rights = Rights()
+        self.given: tuple[Reaction, ...] = ()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.asked: list[str] = []
+
+    async def _ask(self, what: str) -> None:
+        self.asked.append(what)
+        await self.gate.wait()
+
+    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
+        await self._ask("jobs")
+        return Seen(tuple(job for job in self.queue if job.id.base in numbers), self.failure)
+
+    async def steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen:
+        await self._ask("steps")
+        return self.seen_steps
+
+    async def script(self, job: Job) -> ScriptSeen:
+        await self._ask("script")
+        return self.seen_script
+
+    async def looping(self, job: Job) -> str | None:
+        await self._ask("looping")
+        return self.loops
+
+    async def rights(self) -> Rights:
+        await self._ask("rights")
+        return self.known_rights
+
+    def reactions(
+        self, reading: ScriptReading, signal: str, recipient: Recipient, step: Step | None
+    ) -> tuple[Reaction, ...]:
+        return tuple(replace(one, why=f"{one.why} ({signal} to {recipient})") for one in self.given)
+
+
 class Bench:
     """Clock, queue and services of one test; ``app()`` builds the app over them."""
 
@@ -110,6 +159,7 @@ class Bench:
         self.clock = FakeClock()
         self.queue = FakeQueue(self.clock)
         self.runner = FakeRunner(self.clock)
+        self.world = FakeWorld()
         given: dict[str, Any] = {
             "runner": self.runner,
             "clock": self.clock,
@@ -119,6 +169,7 @@ class Bench:
             "open_queue": self.queue.open,
             "gather_facts": no_facts,
             "executor": NoExecutor(),
+            "world": self.world,
             "cluster_label": "hpc1",
         }
         self.services = Services(**{**given, **services})
@@ -127,7 +178,8 @@ class Bench:
         return SlurmtopApp(self.services)
 
     async def answer(self, pilot: Pilot[None], jobs: Sequence[Job], **how: Any) -> None:
-        """The queue answers, and the screen has been told."""
+        """The queue answers, and the screen has been told. The world says the same."""
+        self.world.queue = tuple(jobs)
         self.queue.answer(jobs, **how)
         await settle()
         await pilot.pause()

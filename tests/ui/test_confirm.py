@@ -84,11 +84,12 @@ async def test_it_fits_80_by_24(
             assert region.bottom < 24
 
 
-async def test_brackets_of_an_id_stay_in_the_title(bench: Bench) -> None:
+async def test_brackets_of_an_id_stay(bench: Bench) -> None:
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
-        dialog = await opened(pilot, bench, app, (make_job("4711_[7]", "PENDING"),))
-        assert "Cancel job 4711_[*]" in dialog.text()
+        dialog = await opened(pilot, bench, app, (make_job("4711_[7-8]", "PENDING"),))
+        assert "Cancel 2 jobs" in dialog.text()
+        assert "4711_[7-8]" in dialog.text()
 
 
 @pytest.mark.parametrize("key", ["enter", "n", "escape"])

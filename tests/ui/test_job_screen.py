@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurmtop.collect.log_facts import read_log_facts
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Kind
 from slurmtop.control.outcome import JobOutcome, Outcome, Result
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import AccountingRecord
@@ -21,7 +21,7 @@ from slurmtop.model.verdict import (
     State,
     Verdict,
 )
-from slurmtop.ui.actions_flow import cancel_jobs
+from slurmtop.ui.actions_flow import Selection, act
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.job import JobScreen
@@ -437,7 +437,9 @@ class Executes:
         self.actions: list[Action] = []
         self.same: list[bool] = []
 
-    async def execute(self, action: Action, *, still_same: object = None) -> Outcome:
+    async def execute(
+        self, action: Action, *, still_same: object = None, without_log: bool = False
+    ) -> Outcome:
         self.actions.append(action)
         assert callable(still_same)
         self.same += [still_same(target) for target in action.targets]
@@ -513,7 +515,9 @@ async def test_the_outcome_of_many_says_first_what_did_not_go(golden: Golden) ->
     jobs = tuple(make_job(str(5_000 + n)) for n in range(60))
 
     class Mixed:
-        async def execute(self, action: Action, *, still_same: object = None) -> Outcome:
+        async def execute(
+            self, action: Action, *, still_same: object = None, without_log: bool = False
+        ) -> Outcome:
             denied = "job {}: denied: it belongs to bob\x1b[2J"
             done = tuple(
                 JobOutcome(target, Result.DENIED, denied.format(target.base))
@@ -530,7 +534,7 @@ async def test_the_outcome_of_many_says_first_what_did_not_go(golden: Golden) ->
     left: list[Outcome] = []
     async with app.run_test(size=SIZE) as pilot:
         await bench.answer(pilot, jobs)
-        cancel_jobs(app, jobs, left.append)
+        act(app, Selection(jobs=jobs, on_outcome=left.append), Kind.CANCEL)
         await bench.settled(pilot)
         await bench.press(pilot, *"60", "enter")
         golden("outcome_60", part_text(app, "#outcome"))
@@ -545,7 +549,9 @@ async def test_an_executor_that_breaks_leaves_a_sentence() -> None:
     bench, _ = executing()
 
     class Broken:
-        async def execute(self, action: Action, *, still_same: object = None) -> Outcome:
+        async def execute(
+            self, action: Action, *, still_same: object = None, without_log: bool = False
+        ) -> Outcome:
             raise RuntimeError("[/bold]")
 
     object.__setattr__(bench.services, "executor", Broken())

@@ -17,14 +17,9 @@ from slurmtop.model.script import BatchScript, ScriptStatus
 from slurmtop.parse.slurm.sacct_json import parse_sacct_json
 from slurmtop.triage.why import explain_job
 from slurmtop.ui.log_window import LogWindow
-from slurmtop.ui.present.confirm import (
-    Change,
-    ChangeKind,
-    ask_text,
-    body_lines,
-    change_lines,
-    title_text,
-)
+from slurmtop.ui.present.action_words import ask_text, title_text
+from slurmtop.ui.present.changes import Change, ChangeKind, change_lines
+from slurmtop.ui.present.confirm import body_lines
 from slurmtop.ui.present.log import LogBar, bar_line, no_log_lines, row_line
 from slurmtop.ui.present.outcome import Progress, progress_lines
 from slurmtop.ui.present.script import script_lines

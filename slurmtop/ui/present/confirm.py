@@ -1,105 +1,26 @@
 """The confirm dialog as lines: what will run, whom it reaches, what it costs. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from slurmtop.control.actions import Action, ConfirmLevel, Target
-from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Job, Phase
+from slurmtop.control.actions import Action, Kind, Target
+from slurmtop.control.commands import excluded_after
 from slurmtop.model.snapshot import SourceHealth
 from slurmtop.model.text import fit, visible
 from slurmtop.model.units import ago_text, clock_text, plural
 from slurmtop.parse.slurm.hostlist import together
+from slurmtop.ui.present.action_words import minutes_text, target_name
 from slurmtop.ui.present.health import HealthWords
-from slurmtop.ui.present.job import DASH, state_words
+from slurmtop.ui.present.job import DASH
+from slurmtop.ui.present.reactions import reaction_lines, sum_text, worst_role
 from slurmtop.ui.present.spans import Line, cut_line, join, wrap
 
 SHOWN_TARGETS = 5
 SHOWN_COMMAND_LINES = 3
 SHOWN_WARNINGS = 3
-SHOWN_CHANGES = 3
 
-
-class ChangeKind(StrEnum):
-    ENDED = "ended"
-    LEFT = "left"
-    ANOTHER_RUN = "another run"
-    STARTED = "started"
-    STOPPED_RUNNING = "stopped running"
-
-
-#: After these the action would do nothing, or hit a run that was not shown.
-LOST = frozenset({ChangeKind.ENDED, ChangeKind.LEFT, ChangeKind.ANOTHER_RUN})
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What happened to a target after the dialog opened."""
-
-    key: JobKey
-    kind: ChangeKind
-    sentence: str
-
-
-def changes_since(
-    action: Action, job_of: Callable[[JobKey], Job | None], gone: Mapping[JobKey, object]
-) -> tuple[Change, ...]:
-    """What the queue now says that the dialog did not when it opened.
-
-    A job that the queue never showed is no change: nothing is known of it.
-    """
-    out: list[Change] = []
-    for target in action.targets:
-        change = _change(target, job_of(target.key), target.key in gone)
-        if change is not None:
-            out.append(change)
-    return tuple(out)
-
-
-def _change(target: Target, job: Job | None, gone: bool) -> Change | None:
-    key, name = target.key, visible(target.key.id)
-    if job is not None and job.state.ended:
-        return Change(key, ChangeKind.ENDED, f"{name} has ended meanwhile: {_state(job)}")
-    if gone:
-        return Change(key, ChangeKind.LEFT, f"{name} has left the queue meanwhile")
-    if job is None:
-        return None
-    if target.submit is not None and job.submit is not None and job.submit != target.submit:
-        return Change(key, ChangeKind.ANOTHER_RUN, f"{name} is another run now, not the one shown")
-    if target.started_at is None and job.state.phase is Phase.RUNNING:
-        where = f" on {visible(job.nodes)}" if job.nodes else ""
-        return Change(key, ChangeKind.STARTED, f"{name} has started meanwhile{where}")
-    if target.started_at is not None and job.state.phase is Phase.PENDING:
-        return Change(key, ChangeKind.STOPPED_RUNNING, f"{name} waits in the queue again")
-    return None
-
-
-def _state(job: Job) -> str:
-    return state_words(job.state)
-
-
-def title_text(action: Action) -> str:
-    """``Cancel job 4711``, ``Cancel 200 jobs``."""
-    verb = str(action.kind).capitalize()
-    count = action.job_count
-    if count == 1 and len(action.targets) == 1:
-        return f"{verb} job {visible(action.targets[0].key.id)}"
-    return f"{verb} {plural(count, 'job')}"
-
-
-def yes_label(action: Action) -> str:
-    return f"Yes, {action.kind}"
-
-
-def ask_text(action: Action) -> str:
-    """What the person is asked to do."""
-    if action.confirm is ConfirmLevel.YES:
-        return "y = yes, n or esc = no"
-    what = "the count" if action.confirm is ConfirmLevel.TYPE_COUNT else "the id"
-    return f"Type {what}, {visible(action.expected_text)}, and press enter. esc = no"
+#: These end, stop or restart nothing that runs now.
+_MILD = frozenset({Kind.HOLD, Kind.RELEASE, Kind.LIMIT, Kind.EXCLUDE})
 
 
 def body_lines(action: Action, now: datetime, width: int, user: str) -> tuple[Line, ...]:
@@ -113,6 +34,9 @@ def body_lines(action: Action, now: datetime, width: int, user: str) -> tuple[Li
     if len(shown) < len(targets):
         out.append(((f"  … and {plural(len(targets) - len(shown), 'more row')}", "dim"),))
     out.append(_reach_line(action))
+    out.extend(_change_line(action, width))
+    if action.reactions:
+        out.extend(_wrapped(sum_text(action.reactions), width, worst_role(action.reactions)))
     for warning in action.warnings[:SHOWN_WARNINGS]:
         out.extend(_wrapped(f"! {visible(warning)}", width, "warn"))
     out.extend(_rest(action, now, width, cut, len(shown)))
@@ -153,7 +77,7 @@ def _target_line(target: Target, now: datetime, width: int, short: bool) -> Line
     tasks = "" if target.covers == 1 else f" ×{target.covers}"
     parts: list[Line] = [
         (
-            (f"  {visible(target.key.id)}{tasks}", "strong"),
+            (f"  {target_name(target)}{tasks}", "strong"),
             ("  " + fit(visible(target.name) or DASH, name_width).rstrip(), ""),
         ),
         ((_target_state(target, now), ""),),
@@ -175,10 +99,28 @@ def _target_state(target: Target, now: datetime) -> str:
     return f"{word} for {clock_text(ran)}"
 
 
+def _change_line(action: Action, width: int) -> list[Line]:
+    """What is now and what will be, for the kinds that change a value."""
+    if action.kind is Kind.LIMIT:
+        limits = {target.limit_s for target in action.targets}
+        only = limits.pop() if len(limits) == 1 else None
+        was = "several" if limits else "none, or not known" if only is None else clock_text(only)
+        text = f"Time limit now {was}, then {minutes_text(action.details.limit_minutes or 0)}"
+    elif action.kind is Kind.EXCLUDE:
+        lists = {excluded_after(target, action.details.exclude) for target in action.targets}
+        several = "what each of them excludes now, and these"
+        text = f"Excluded afterwards: {visible(lists.pop()) if len(lists) == 1 else several}"
+    else:
+        return []
+    return _wrapped(text, width, "")
+
+
 def _reach_line(action: Action) -> Line:
     running = [target for target in action.targets if target.started_at is not None]
     if not running:
-        return (("Reaches no node: nothing of it has started yet", ""),)
+        return (("Reaches no node: nothing of it runs now", ""),)
+    if action.kind in _MILD:
+        return (("Ends nothing: what runs goes on", ""),)
     hosts = together(target.nodes for target in running)
     text = "nodes unknown" if hosts is None else plural(len(hosts), "node")
     if len(action.targets) > 1:
@@ -193,7 +135,7 @@ def _reach_line(action: Action) -> Line:
 
 def _rest(action: Action, now: datetime, width: int, cut: bool, shown: int) -> list[Line]:
     """What did not fit above, in full, for whoever scrolls down."""
-    out: list[Line] = []
+    out = reaction_lines(action.reactions, width)
     for warning in action.warnings[SHOWN_WARNINGS:]:
         out.extend(_wrapped(f"! {visible(warning)}", width, "warn"))
     if cut:
@@ -213,31 +155,3 @@ def age_lines(words: HealthWords, health: SourceHealth, now: datetime, width: in
     why = visible(failure.sentence).rstrip(". ") if failure is not None else "no newer answer"
     age = ago_text(max(0.0, (now - health.good_at).total_seconds()))
     return _wrapped(f"! as of {age} ago: {why}", width, "bad")
-
-
-def change_lines(changes: tuple[Change, ...], targets: int, width: int) -> tuple[Line, ...]:
-    """The news while the dialog is open, at most :data:`SHOWN_CHANGES` lines."""
-    if not changes:
-        return ()
-    if len(changes) <= SHOWN_CHANGES:
-        return tuple(
-            cut_line(((f"! {visible(change.sentence)}", "bad"),), width) for change in changes
-        )
-    kinds = Counter(change.kind for change in changes)
-    words = ", ".join(f"{count} {_KIND_WORDS[kind]}" for kind, count in kinds.most_common())
-    return (cut_line(((f"! meanwhile, of {targets}: {words}", "bad"),), width),)
-
-
-_KIND_WORDS = {
-    ChangeKind.ENDED: "have ended",
-    ChangeKind.LEFT: "left the queue",
-    ChangeKind.ANOTHER_RUN: "are another run now",
-    ChangeKind.STARTED: "have started",
-    ChangeKind.STOPPED_RUNNING: "wait again",
-}
-
-
-def nothing_left(action: Action, changes: tuple[Change, ...]) -> bool:
-    """True when no target is any longer what was shown."""
-    lost = {change.key for change in changes if change.kind in LOST}
-    return all(target.key in lost for target in action.targets)

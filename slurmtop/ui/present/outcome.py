@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from slurmtop.control.actions import Action
+from slurmtop.control.actions import Action, Kind
 from slurmtop.control.outcome import JobOutcome, Outcome, Result
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text
-from slurmtop.ui.present.confirm import title_text
+from slurmtop.ui.present.action_words import running_text, title_text
 from slurmtop.ui.present.spans import Line, cut_line, wrap
 
 _ROLES = {
@@ -71,6 +71,16 @@ def progress_lines(progress: Progress, now: datetime, width: int) -> tuple[Line,
     return tuple(cut_line(line, width) for line in out)
 
 
+def unlogged_lines(action: Action, why: str, width: int) -> tuple[Line, ...]:
+    """The question asked once more: what would be done without a trace in the log, and why."""
+    out = _text("Nothing was done yet: this cannot be written to the log of actions.", width, "")
+    out.extend(_text(visible(why), width, "bad"))
+    out.extend(_commands(action, width))
+    out.extend(_text("Do it all the same, without a line in the log?", width, "strong"))
+    out.extend(_text("y = yes, n or esc = no", width, "strong"))
+    return tuple(cut_line(line, width) for line in out)
+
+
 def close_text(progress: Progress) -> str:
     """How to close it, and what that means."""
     return "esc closes" if progress.over else "esc closes this, it goes on"
@@ -84,7 +94,7 @@ def _running(progress: Progress, now: datetime, width: int) -> list[Line]:
     if progress.action is None:
         return []
     since = (now - progress.started_at).total_seconds() if progress.started_at else 0.0
-    text = f"asking Slurm to {progress.action.kind}, then reading back … for {ago_text(since)}"
+    text = f"{running_text(progress.action)} … for {ago_text(since)}"
     out = _text(text, width, "busy")
     return [*out, *_commands(progress.action, width)]
 
@@ -108,11 +118,18 @@ def _outcome(outcome: Outcome, width: int) -> list[Line]:
         out.extend(_text(visible(outcome.trouble), width, "bad"))
     ordered = sorted(outcome.jobs, key=lambda job: _WORST_FIRST.index(job.result))
     for job in ordered:
-        out.extend(_text(_job_text(job), width, _ROLES[job.result]))
-    if outcome.refused is None:
+        out.extend(_text(_job_text(job), width, _role(outcome.action.kind, job.result)))
+    if outcome.dry_run:
+        out.extend(_commands(outcome.action, width))
+    elif outcome.refused is None and outcome.unlogged is None:
         out.extend(_commands(outcome.action, width))
         out.append(((f"  read back after {ago_text(outcome.took_s)}", "dim"),))
     return out
+
+
+def _role(kind: Kind, result: Result) -> str:
+    # Only who wants an end is content with one that came by itself.
+    return "warn" if result is Result.OVER and kind is not Kind.CANCEL else _ROLES[result]
 
 
 def _job_text(job: JobOutcome) -> str:

@@ -13,7 +13,9 @@ from textual.widgets import Button, Input
 from slurmtop.control.actions import Action, ConfirmLevel
 from slurmtop.model.text import visible
 from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
+from slurmtop.ui.present import changes as news
 from slurmtop.ui.present import confirm as present
+from slurmtop.ui.present.action_words import ask_text, title_text, yes_label
 from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox, LinesView
 from slurmtop.ui.widgets.typed_line import focus_now
@@ -73,7 +75,7 @@ class ConfirmScreen(ModalScreen[bool]):
     def __init__(self, action: Action) -> None:
         super().__init__()
         self.action = action
-        self.changes: tuple[present.Change, ...] = ()
+        self.changes: tuple[news.Change, ...] = ()
         self._said = ""
         self._body = LinesView(self._body_lines, id="body")
         self._body.can_focus = False
@@ -83,7 +85,7 @@ class ConfirmScreen(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as dialog:
             # As Content: a plain string would be read as markup, and ids hold brackets.
-            dialog.border_title = Content(present.title_text(self.action))
+            dialog.border_title = Content(title_text(self.action))
             yield self._body
             yield self._news
             yield self._ask
@@ -92,7 +94,7 @@ class ConfirmScreen(ModalScreen[bool]):
             with Horizontal(id="buttons"):
                 yield Button("No", id="no", compact=True)
                 yield Button(
-                    present.yes_label(self.action),
+                    yes_label(self.action),
                     id="yes",
                     compact=True,
                     variant="error",
@@ -128,16 +130,16 @@ class ConfirmScreen(ModalScreen[bool]):
         inner = max(8, min(110, width if width < NARROW else width * 9 // 10) - 4)
         ask = len(self._ask_lines(inner))
         room = height - 3 - ask - (1 if self._typed_level else 0)
-        news = min(len(self._news_lines(inner)), max(0, room - 1))
+        told = min(len(self._news_lines(inner)), max(0, room - 1))
         self._ask.styles.height = ask
-        self._news.styles.height = news
-        self._body.styles.max_height = max(1, min(BODY_LINES, room - news))
+        self._news.styles.height = told
+        self._body.styles.max_height = max(1, min(BODY_LINES, room - told))
         self._news.refresh()
         self._ask.refresh()
 
     def _look_again(self) -> None:
         book = self._tool.book
-        self.changes = present.changes_since(self.action, book.get, book.gone)
+        self.changes = news.changes_since(self.action, book.get, book.gone, book.sampled_at)
         self._fit()
         self._set_yes()
 
@@ -147,7 +149,7 @@ class ConfirmScreen(ModalScreen[bool]):
 
     @property
     def _nothing_left(self) -> bool:
-        return present.nothing_left(self.action, self.changes)
+        return news.nothing_left(self.action, self.changes)
 
     def _set_yes(self) -> None:
         yes = self.query_one("#yes", Button)
@@ -166,7 +168,7 @@ class ConfirmScreen(ModalScreen[bool]):
     def _news_lines(self, width: int) -> tuple[Line, ...]:
         tool = self._tool
         age = present.age_lines(tool.queue_words(), tool.health, tool.services.data_now(), width)
-        return (*age, *present.change_lines(self.changes, len(self.action.targets), width))
+        return (*age, *news.change_lines(self.changes, len(self.action.targets), width))
 
     def _ask_lines(self, width: int) -> tuple[Line, ...]:
         if self._nothing_left:
@@ -174,7 +176,7 @@ class ConfirmScreen(ModalScreen[bool]):
         elif self._said:
             text, role = self._said, "bad"
         else:
-            text, role = present.ask_text(self.action), "strong"
+            text, role = ask_text(self.action), "strong"
         return tuple(((line, role),) for line in wrap(text, width))
 
     def say(self, sentence: str) -> None:

@@ -16,8 +16,8 @@ from slurmtop.model.job import Job, Phase
 from slurmtop.model.script import ScriptStatus
 from slurmtop.parse.mask import mask
 from slurmtop.triage.why import explain_job
-from slurmtop.triage.words import four_lines
-from slurmtop.ui.actions_flow import cancel_jobs
+from slurmtop.triage.words import first_line, four_lines
+from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.bindings import bindings_for
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
 from slurmtop.ui.present.job import (
@@ -29,7 +29,7 @@ from slurmtop.ui.present.job import (
     tab_line,
 )
 from slurmtop.ui.present.spans import Line, ends, plain
-from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.screens.acting import ActingScreen
 from slurmtop.ui.widgets.footer import KeyFooter
 from slurmtop.ui.widgets.lines import LinesBox
 from slurmtop.ui.widgets.log_tab import LogTab
@@ -40,6 +40,7 @@ TABS = ("Why", "Logs", "Script")
 _LOG_ACTIONS = frozenset(
     {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
 )
+_FOR_LIVING = frozenset({"cancel", "cancel_part", "signal", "hold", "release", "limit", "exclude"})
 COPY_WIDTH = 400
 #: While a running job's verdict is looked at, it is made anew this often, and its logs are
 #: looked at this often in between.
@@ -47,7 +48,7 @@ JUDGE_S = 60.0
 LOG_LOOK_S = 15.0
 
 
-class JobScreen(BaseScreen):
+class JobScreen(ActingScreen):
     """One job, by key. Slurm is asked on open, on a change of state, and on a key.
 
     While the Why tab of a running job is looked at, the verdict is kept fresh: the job is
@@ -335,8 +336,10 @@ class JobScreen(BaseScreen):
         job = self.job
         if action == "expected_start":
             return job is not None and job.state.phase is Phase.PENDING
-        if action == "cancel":
+        if action in _FOR_LIVING:
             return job is not None and not job.state.ended and not self._left
+        if action == "requeue":
+            return job is not None and not self._left
         if action == "copy":
             return self.why.state.verdict is not None
         return True
@@ -352,11 +355,15 @@ class JobScreen(BaseScreen):
             self.app.copy_to_clipboard(mask(lines.encode()).decode("utf-8", errors="replace"))
             self.notify("copied the four lines", markup=False, timeout=3)
 
-    def action_cancel(self) -> None:
-        job = self.job
-        if job is not None:
-            siblings = self.facts.siblings if self.facts is not None else ()
-            cancel_jobs(self.tool, (job,), siblings=siblings)
+    def selection(self) -> Selection:
+        job, facts = self.job, self.facts
+        verdict = self.why.state.verdict
+        return Selection(
+            jobs=(job,) if job is not None else (),
+            siblings=facts.siblings if facts is not None else (),
+            verdict=first_line(verdict) if verdict is not None else None,
+            last_nodes=_last_nodes(job, facts),
+        )
 
     def undo_one(self) -> bool:
         """Escape stops a search or closes its line before it leaves the screen."""
@@ -379,3 +386,11 @@ class JobScreen(BaseScreen):
 
     def action_first_error(self) -> None:
         self.logs.first_error()
+
+
+def _last_nodes(job: Job | None, facts: JobFacts | None) -> str:
+    """Where it runs, or where it ran last."""
+    if job is not None and job.nodes:
+        return job.nodes
+    records = facts.history if facts is not None else ()
+    return next((record.nodes for record in records if record.nodes), "")

@@ -9,25 +9,24 @@ from textual.binding import BindingType
 from slurmtop.control.actions import Target
 from slurmtop.control.outcome import Outcome, Result
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Job
 from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
 from slurmtop.store.query import parse_query
 from slurmtop.store.rows import SORTS, Row
 from slurmtop.store.view import JobView
-from slurmtop.ui.actions_flow import cancel_jobs
+from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.bindings import bindings_for
 from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
 from slurmtop.ui.present import header as head
 from slurmtop.ui.present import jobs as present
 from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.spans import Line
-from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.screens.acting import ActingScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
 from slurmtop.ui.widgets.footer import KeyFooter
 from slurmtop.ui.widgets.lines import LinesBox
 from slurmtop.ui.widgets.rows import Rows
 
-_ROW_ACTIONS = frozenset({"open", "mark", "copy"})
+_ROW_ACTIONS = frozenset({"open", "mark", "mark_range", "mark_all", "copy"})
 _OVER = frozenset({Result.DONE, Result.OVER, Result.NO_SUCH_JOB})
 
 
@@ -42,7 +41,7 @@ def _group_key(target: Target) -> JobKey:
     return JobKey(target.key.cluster, target.base)
 
 
-class JobsScreen(BaseScreen):
+class JobsScreen(ActingScreen):
     """Keys change the view (``store.view``), which keeps cursor and marks by key."""
 
     SCOPES = ("jobs",)
@@ -184,7 +183,7 @@ class JobsScreen(BaseScreen):
         return present.tick_of(row, self._at())
 
     def marked(self, row: Row) -> bool:
-        return row.key in self.view.marks
+        return self.view.is_marked(row)
 
     def _at(self) -> present.Now:
         """Old rows stand still at their last answer: nobody knows what has happened since."""
@@ -275,9 +274,20 @@ class JobsScreen(BaseScreen):
 
     def action_mark(self) -> None:
         self.view.toggle_mark()
-        self._rows.refresh_rows([self.view.cursor_index])
-        self._refresh_head()
+        self._marks_changed()
         self.action_cursor_down()
+
+    def action_mark_range(self) -> None:
+        self.view.mark_range()
+        self._marks_changed()
+
+    def action_mark_all(self) -> None:
+        self.view.mark_all()
+        self._marks_changed()
+
+    def _marks_changed(self) -> None:
+        self._rows.repaint()
+        self._refresh_head()
 
     def action_filter(self) -> None:
         self._filter.open()
@@ -314,15 +324,15 @@ class JobsScreen(BaseScreen):
             self.tool.copy_to_clipboard(text)
             self.notify(f"copied {text}", markup=False, timeout=3)
 
-    def action_cancel(self) -> None:
+    def selection(self) -> Selection:
         rows = self.view.marked_rows()
         current = self.view.cursor_row
         if not rows and current is not None:
             rows = (current,)
-        jobs: dict[JobKey, Job] = {
-            job.key: job for row in rows if row.gone is None for job in row.jobs
-        }
-        cancel_jobs(self.tool, tuple(jobs.values()), self._acted)
+        left = self.tool.book.gone
+        jobs = {job.key: job for row in rows for job in row.jobs if job.key not in left}
+        grouped = any(row.group is not None for row in rows)
+        return Selection(jobs=tuple(jobs.values()), grouped=grouped, on_outcome=self._acted)
 
     def _acted(self, outcome: Outcome) -> None:
         """What is over loses its mark; what failed keeps it, to be tried again."""

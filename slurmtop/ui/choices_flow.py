@@ -1,0 +1,221 @@
+"""From a key to a wish: where a key leaves something open, it is asked first."""
+
+from typing import TYPE_CHECKING
+
+from slurmtop.control.actions import Details, Kind, Refusal
+from slurmtop.control.prepare import StepsSeen
+from slurmtop.control.signals import plan_signal, runs_in
+from slurmtop.control.tasks import chosen_tasks, parse_tasks
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.script import Recipient
+from slurmtop.model.text import visible
+from slurmtop.ui.actions_flow import Selection, act, ask_slurm, asker_of, known_jobs, refuse
+from slurmtop.ui.present import selection as parts
+from slurmtop.ui.present import typed
+from slurmtop.ui.present.signal import Choice, SignalFacts
+from slurmtop.ui.screens.ask_line import AskLineScreen
+from slurmtop.ui.screens.choose import ChooseScreen
+from slurmtop.ui.screens.signal import SignalScreen
+
+if TYPE_CHECKING:
+    from slurmtop.ui.app import SlurmtopApp
+
+NOTHING = "there is no job under the cursor to {}"
+READ_ONLY = "slurmtop runs read-only: start it without --read-only to {} jobs"
+
+
+def _refused(app: "SlurmtopApp", selection: Selection, title: str, verb: str) -> bool:
+    """Say at once what no choice would change: read-only, or no job at all."""
+    if app.services.read_only:
+        refuse(app, title, Refusal(READ_ONLY.format(verb)))
+        return True
+    if not selection.jobs:
+        refuse(app, title, Refusal(NOTHING.format(verb)))
+        return True
+    return False
+
+
+def _part(selection: Selection, jobs: tuple[Job, ...]) -> Selection:
+    return Selection(
+        jobs=jobs,
+        siblings=selection.siblings,
+        verdict=selection.verdict,
+        on_outcome=selection.on_outcome,
+    )
+
+
+def requeue(app: "SlurmtopApp", selection: Selection) -> None:
+    """Requeue or requeue and hold; of an array the failed or the running tasks."""
+    if _refused(app, selection, "Requeue", "requeue"):
+        return
+    options = parts.requeue_options(selection.jobs, grouped=selection.grouped)
+
+    def chosen(value: str | None) -> None:
+        if value is not None:
+            kind, which = parts.requeue_choice(value)
+            act(app, _part(selection, parts.part_of(selection.jobs, which)), kind)
+
+    title = f"Requeue {_of(selection)}"
+    app.push_screen(ChooseScreen(title, "", options), chosen)
+
+
+def _of(selection: Selection) -> str:
+    jobs = selection.jobs
+    if selection.grouped and len({job.id.base for job in jobs}) == 1:
+        return f"array {visible(jobs[0].id.base)}"
+    return parts.jobs_text(jobs)
+
+
+def limit(app: "SlurmtopApp", selection: Selection) -> None:
+    """Type a time limit."""
+    if _refused(app, selection, "Time limit", "change"):
+        return
+    jobs = tuple(job for job in selection.jobs if not job.state.ended) or selection.jobs
+
+    def typed_it(text: str | None) -> None:
+        minutes = typed.minutes_of(text) if text is not None else None
+        if minutes is not None:
+            act(app, selection, Kind.LIMIT, details=Details(limit_minutes=minutes))
+
+    app.push_screen(
+        AskLineScreen(
+            f"Time limit of {parts.jobs_text(jobs)}",
+            typed.LIMIT_QUESTION,
+            lambda text: typed.judge_limit(text, jobs),
+        ),
+        typed_it,
+    )
+
+
+def exclude(app: "SlurmtopApp", selection: Selection) -> None:
+    """Type the nodes to keep the jobs off; the nodes of the last run are offered."""
+    if _refused(app, selection, "Exclude nodes", "change"):
+        return
+
+    def typed_it(text: str | None) -> None:
+        hosts = typed.hosts_of(text) if text is not None else None
+        if hosts is not None:
+            act(app, selection, Kind.EXCLUDE, details=Details(exclude=hosts))
+
+    app.push_screen(
+        AskLineScreen(
+            f"Exclude nodes from {parts.jobs_text(selection.jobs)}",
+            typed.EXCLUDE_QUESTION,
+            typed.judge_hosts,
+            parts.last_nodes(selection.jobs, selection.last_nodes),
+        ),
+        typed_it,
+    )
+
+
+def cancel_part(app: "SlurmtopApp", selection: Selection) -> None:
+    """Some tasks of an array, or one step of a running job."""
+    if _refused(app, selection, "Cancel a part", "cancel"):
+        return
+    jobs = tuple(job for job in selection.jobs if not job.state.ended)
+    if len(jobs) == 1 and jobs[0].id.tasks is None:
+        _cancel_step(app, selection, jobs[0])
+    elif parts.same_array(jobs):
+        _cancel_tasks(app, selection, jobs)
+    else:
+        sentence = "a part can be cancelled of one job or one array at a time: nothing was done"
+        refuse(app, "Cancel a part", Refusal(sentence))
+
+
+def _cancel_tasks(app: "SlurmtopApp", selection: Selection, jobs: tuple[Job, ...]) -> None:
+    base = visible(jobs[0].id.base)
+
+    def typed_it(text: str | None) -> None:
+        ranges = parse_tasks(text) if text is not None else None
+        if ranges is not None:
+            found, _ = chosen_tasks(jobs, ranges)
+            act(app, _part(selection, found), Kind.CANCEL)
+
+    def chosen(which: str | None) -> None:
+        if which == parts.TYPED:
+            question = (f"Tasks of array {base}, running or waiting ones, like 3,7-9:",)
+            app.push_screen(
+                AskLineScreen(
+                    f"Cancel tasks of array {base}",
+                    question,
+                    lambda text: typed.judge_tasks(text, jobs),
+                ),
+                typed_it,
+            )
+        elif which is not None:
+            act(app, _part(selection, parts.part_of(jobs, which)), Kind.CANCEL)
+
+    app.push_screen(
+        ChooseScreen(f"Cancel a part of array {base}", "", parts.array_options(jobs)), chosen
+    )
+
+
+def _cancel_step(app: "SlurmtopApp", selection: Selection, job: Job) -> None:
+    name = visible(job.key.id)
+    title = f"Cancel a step of job {name}"
+    if job.state.phase is Phase.PENDING:
+        refuse(app, title, Refusal(f"job {name} waits in the queue: it has no steps"))
+        return
+
+    def seen(steps: StepsSeen) -> None:
+        if not steps.steps:
+            why = steps.failure.sentence if steps.failure is not None else "it has none"
+            refuse(app, title, Refusal(f"the steps of job {name} cannot be listed: {why}"))
+            return
+
+        def chosen(step_id: str | None) -> None:
+            step = next((one for one in steps.steps if one.id == step_id), None)
+            if step is not None:
+                act(app, _part(selection, (job,)), Kind.CANCEL, step=step)
+
+        app.push_screen(ChooseScreen(title, "", parts.step_options(steps.steps)), chosen)
+
+    ask_slurm(app, title, steps_of(app, job), seen)
+
+
+async def steps_of(app: "SlurmtopApp", job: Job) -> StepsSeen:
+    """The running steps of one job or one task; of the others of its array none."""
+    seen = await app.services.world.steps((job.id.base,), job.key.cluster)
+    own = tuple(step for step in seen.steps if runs_in(step, job))
+    return StepsSeen(own, seen.failure)
+
+
+def signal(app: "SlurmtopApp", selection: Selection) -> None:
+    """Choose a signal and who gets it, with a look at what it does to them."""
+    if _refused(app, selection, "Signal", "signal"):
+        return
+    asker = asker_of(app, selection)
+    known = known_jobs(app, selection)
+    # Whether any of the jobs can get a signal at all does not depend on which one.
+    first = plan_signal(
+        selection.jobs, asker, signal="USR1", recipient=Recipient.STEPS, known=known
+    )
+    title = f"Signal {parts.jobs_text(selection.jobs)}"
+    if isinstance(first, Refusal):
+        refuse(app, title, first)
+        return
+
+    def choose(facts: SignalFacts) -> None:
+        app.push_screen(SignalScreen(title, facts), chosen)
+
+    def chosen(choice: Choice | None) -> None:
+        if choice is not None and choice.signal is not None:
+            receiver = choice.receiver
+            details = Details(signal=choice.signal, recipient=receiver.recipient)
+            act(app, selection, Kind.SIGNAL, details=details, step=receiver.step)
+
+    ask_slurm(app, title, _look(app, selection), choose)
+
+
+async def _look(app: "SlurmtopApp", selection: Selection) -> SignalFacts:
+    """What the chooser shows: of one job its steps and its script, of several neither."""
+    world, jobs = app.services.world, selection.jobs
+    one = len(jobs) == 1
+    return SignalFacts(
+        jobs=jobs,
+        asker=asker_of(app, selection),
+        known=known_jobs(app, selection),
+        steps=await steps_of(app, jobs[0]) if one else None,
+        script=await world.script(jobs[0]) if one else None,
+        react=world.reactions,
+    )
