@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+SHELLS = frozenset({"bash", "sh", "dash", "ksh", "zsh"})
+
 
 class ScriptStatus(StrEnum):
     READ = "read"
@@ -45,16 +47,31 @@ class SignalRequest:
 @dataclass(frozen=True, slots=True)
 class Trap:
     """``trap 'ACTION' USR1 TERM`` in line ``line`` (from 1). An empty action ignores the signal,
-    and what the shell starts inherits that. ``resets`` is ``trap - USR1``."""
+    and what the shell starts on the same node inherits that; the tasks of an srun do not (slurmd
+    starts them). ``resets`` is ``trap - USR1``. ``signals`` are names without SIG, and EXIT, ERR.
+
+    ``runs`` are the commands of the action, in order, a function of the script looked into:
+    ``("echo", "scontrol requeue", "exit")``.
+    """
 
     signals: tuple[str, ...]
     action: str
     line: int
     resets: bool = False
+    runs: tuple[str, ...] = ()
 
     @property
     def ignores(self) -> bool:
-        return not self.resets and not self.action.strip()
+        return not self.resets and not self.action
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A ``wait`` of the batch shell. A signal with a trap ends it at once, so that the script
+    goes on behind it; ``loops`` is a wait in a loop, which comes back."""
+
+    line: int
+    loops: bool = False
 
 
 class Launcher(StrEnum):
@@ -77,7 +94,12 @@ class Launch:
     ``srun torchrun train.py``: SRUN and TORCHRUN; of ``python train.py``: PYTHON twice).
     ``background`` is true for ``&``; ``waited`` where a ``wait`` follows it. ``execs`` is
     ``exec …``: the shell is replaced, and its traps with it. ``traps`` are those of a shell in
-    between (``srun bash -c 'trap "" USR1; exec torchrun …'``).
+    between (``srun bash -c 'trap "" USR1; exec torchrun …'``); of an srun only those behind it.
+
+    ``program`` is what runs in the end (``train.py``, ``sleep``), "" where it cannot be told.
+    ``stays`` are programs in between that stay as parents and get the signal too (``bash`` of a
+    ``bash -c`` that does more than exec, ``timeout``, ``nsys``). ``piped`` are the other
+    commands of its pipeline (``tee``). ``loops`` is a launch in a loop.
     """
 
     line: int
@@ -88,6 +110,10 @@ class Launch:
     waited: bool = False
     execs: bool = False
     traps: tuple[Trap, ...] = ()
+    program: str = ""
+    stays: tuple[str, ...] = ()
+    piped: tuple[str, ...] = ()
+    loops: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +123,8 @@ class ScriptReading:
 
     ``directives`` are (line, option as written, value or None). ``open_mode`` is append,
     truncate or None where it is not said. ``requeues_itself`` is the line of a ``scontrol
-    requeue``. ``unsure`` are sentences about what could not be told.
+    requeue``. ``unsure`` are sentences about what could not be told; ``complete`` is false where
+    commands were not read at all, so that "there is no trap" is not known.
     """
 
     language: str = "bash"
@@ -105,10 +132,17 @@ class ScriptReading:
     signal: SignalRequest | None = None
     traps: tuple[Trap, ...] = ()
     launches: tuple[Launch, ...] = ()
+    waits: tuple[Wait, ...] = ()
     open_mode: str | None = None
     requeue: bool | None = None
     requeues_itself: int | None = None
     unsure: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def by_shell(self) -> bool:
+        """Is it a shell that runs the script?"""
+        return self.language in SHELLS
 
 
 class Recipient(StrEnum):

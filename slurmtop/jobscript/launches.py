@@ -1,0 +1,300 @@
+"""What a command line starts: srun, mpirun, torchrun, python, behind any wrappers.
+
+``NCCL_DEBUG=INFO srun -n 4 numactl -N 0 torchrun --nproc-per-node 8 train.py`` is srun that
+starts torchrun. Each wrapper is peeled off with the options that take a word.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from slurmtop.jobscript.options import short_takes_next, takes_value, words_of
+from slurmtop.jobscript.shell import Word
+from slurmtop.model.script import SHELLS, Launcher
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$", re.ASCII)
+_MPIRUN = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "mpirun_rsh", "orterun", "prterun"})
+_AGENTS = frozenset({"torchrun", "torchrun_main", "accelerate", "deepspeed", "colossalai"})
+_AGENT_MODULES = (
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "torch.distributed.elastic",
+    "accelerate.commands.launch",
+    "deepspeed.launcher",
+)
+#: Programs that are work where they stand alone; any path (``./run.sh``) is, too.
+_WORK = words_of(
+    """
+    julia Rscript matlab octave java node perl gmx gmx_mpi lmp namd2 namd3 vasp_std sleep
+    make
+    """
+)
+#: Programs that come with a system and that nobody would call the work of a job.
+_SYSTEM_PATHS = ("/bin/", "/usr/", "/sbin/", "/etc/", "/opt/slurm/")
+
+#: Wrappers that become the command: the options that take a word, and how many words stand
+#: between the options and the command.
+_EXECS: Mapping[str, tuple[str, int]] = {
+    "exec": ("-a", 0),
+    "env": ("-u -C --unset --chdir", 0),
+    "nice": ("-n", 0),
+    "ionice": ("-c -n", 0),
+    "nohup": ("", 0),
+    "setsid": ("", 0),
+    "taskset": ("", 1),
+    "chrt": ("", 1),
+    "numactl": (
+        "-N -m -C -i -p -l --cpunodebind --membind --physcpubind --interleave --preferred",
+        0,
+    ),
+    "stdbuf": ("-i -o -e", 0),
+    "command": ("", 0),
+    "builtin": ("", 0),
+    "catchsegv": ("", 0),
+    "prlimit": ("", 0),
+}
+#: Wrappers that stay as the parent and get the signal as well. ``verb`` must follow where set.
+_STAYS: Mapping[str, tuple[str, str, int]] = {
+    "timeout": ("", "-s -k --signal --kill-after", 1),
+    "unbuffer": ("", "", 0),
+    "strace": ("", "-o -e -p -s", 0),
+    "nsys": ("profile", "-o -t -s -c -w -f --output --trace --sample --capture-range", 0),
+    "ncu": ("", "-o --set --section -k -c -s", 0),
+    "conda": ("run", "-n -p --name --prefix", 0),
+    "mamba": ("run", "-n -p --name --prefix", 0),
+    "micromamba": ("run", "-n -p --name --prefix", 0),
+    "uv": ("run", "--with --python -p --project --directory --extra --group --env-file", 0),
+    "poetry": ("run", "", 0),
+    "pixi": ("run", "-e --environment --manifest-path", 0),
+    "pipenv": ("run", "", 0),
+    "singularity": ("exec", "", 1),
+    "apptainer": ("exec", "", 1),
+}
+_CONTAINER_VALUES = words_of(
+    """
+    -B --bind -H --home -W --workdir --pwd --cwd --env --env-file -o --overlay --network --net
+    --dns --hostname -S --scratch --security --app --mount --add-caps --drop-caps --apply-cgroups
+    --fakeroot-uid --pem-path --oom-score-adj --cpus --memory
+    """
+)
+_MPI_VALUES = words_of(
+    """
+    -n -np -N -c -x -H -host --host -hostfile --hostfile -machinefile --machinefile -f -hosts
+    -ppn -perhost --map-by -map-by --bind-to -bind-to --rank-by -npernode --npernode -wdir
+    --wdir -wd -bootstrap -genvlist -envlist -l --prefix --output-filename -iface
+    """
+)
+_MPI_PAIRS = frozenset({"-mca", "--mca", "-genv", "-env", "--gmca", "-gmca", "--prtemca"})
+_MAX_WORDS = 4_000
+_MAX_TEXT = 16_384
+
+
+@dataclass(slots=True)
+class Found:
+    """``chain`` is what starts what. ``shell_text`` is the string of a ``bash -c`` and the line
+    where it begins: whoever asks reads it as a script. ``evals`` is ``eval``: the same shell."""
+
+    chain: list[Launcher] = field(default_factory=list)
+    program: str = ""
+    stays: list[str] = field(default_factory=list)
+    execs: bool = False
+    shell_text: tuple[str, int] | None = None
+    evals: bool = False
+    script: str | None = None
+
+
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """``text`` with the variables that the script itself gave a value put in, twice deep."""
+    for _ in range(2):
+        if "$" not in text or len(text) > _MAX_TEXT:
+            break
+        text = _VARIABLE.sub(lambda m: variables.get(m[1] or m[2], m[0])[:_MAX_TEXT], text)
+    return text[: 4 * _MAX_TEXT]
+
+
+def find_launch(words: Sequence[Word], variables: Mapping[str, str]) -> Found:
+    """What ``words`` start; an empty ``chain`` and no ``shell_text`` where that is no work."""
+    found = Found()
+    rest = list(words[:_MAX_WORDS])
+    steps = 0
+    while rest and steps < 40:
+        steps += 1
+        word = rest[0]
+        if not word.literal and word.text.startswith("$"):
+            value = expand(word.text, variables)
+            if value != word.text:
+                parts = value.split()[:_MAX_WORDS]
+                rest = [Word(part, word.line, "$" not in part) for part in parts] + rest[1:]
+                if len(rest) > _MAX_WORDS:
+                    break
+                continue
+        if _ASSIGNMENT.match(word.text):
+            rest = rest[1:]
+            continue
+        following = _peel(rest, found)
+        if following is None:
+            break
+        rest = following
+    return found
+
+
+def _peel(rest: list[Word], found: Found) -> list[Word] | None:
+    """Takes one program off the front; None where the command is told to its end."""
+    name = rest[0].text.rsplit("/", 1)[-1]
+    args = rest[1:]
+    if name == "srun":
+        found.chain.append(Launcher.SRUN)
+        return _after_srun(args, found)
+    if name in _MPIRUN:
+        found.chain.append(Launcher.MPIRUN)
+        return _after_mpirun(args)
+    if name in _AGENTS or (not rest[0].literal and "torchrun" in name):
+        found.chain.append(Launcher.TORCHRUN)
+        found.program = _script_among(args)
+        return None
+    if _PYTHON.match(name):
+        _python(args, found)
+        return None
+    if name == "eval":
+        found.evals = True
+        found.shell_text = (" ".join(word.text for word in args), rest[0].line)
+        return None
+    if name in SHELLS:
+        _shell(name, args, found)
+        return None
+    if name == "time" or rest[0].text == "/usr/bin/time":
+        found.stays += ["time"] if "/" in rest[0].text else []
+        return _skip(args, frozenset({"-f", "-o"}), 0)
+    if name in _EXECS:
+        if name == "exec" and not found.chain:
+            found.execs = True
+        values, between = _EXECS[name]
+        if name == "taskset" and any(word.text in ("-c", "--cpu-list") for word in args[:2]):
+            between = 1
+        return _skip(args, words_of(values), between)
+    if name in _STAYS:
+        verb, values, between = _STAYS[name]
+        taken = _CONTAINER_VALUES if between and verb else words_of(values)
+        if verb:
+            at = next((i for i, word in enumerate(args[:6]) if word.text == verb), None)
+            if at is None:
+                _other(rest[0], found)
+                return None
+            args = args[at + 1 :]
+        found.stays.append(name)
+        return _skip(args, taken, between)
+    _other(rest[0], found)
+    return None
+
+
+def _other(word: Word, found: Found) -> None:
+    name = word.text.rsplit("/", 1)[-1]
+    path = "/" in word.text and not word.text.startswith(_SYSTEM_PATHS)
+    if found.chain or found.stays or found.execs or path or name in _WORK:
+        found.chain.append(Launcher.OTHER)
+        found.program = name if word.literal else ""
+
+
+def _skip(args: list[Word], values: frozenset[str], between: int) -> list[Word]:
+    at = 0
+    while at < len(args) and args[at].text.startswith("-") and args[at].text != "--":
+        at += 2 if args[at].text in values else 1
+    if at < len(args) and args[at].text == "--":
+        at += 1
+    return args[at + between :]
+
+
+def _after_srun(args: list[Word], found: Found) -> list[Word] | None:
+    at = 0
+    while at < len(args):
+        text = args[at].text
+        if text == "--":
+            at += 1
+            break
+        if text.startswith("--"):
+            option, equals, _ = text[2:].partition("=")
+            if option == "multi-prog":
+                found.chain.append(Launcher.OTHER)
+                return None
+            at += 2 if not equals and takes_value(option, srun=True) else 1
+        elif text.startswith("-") and len(text) > 1:
+            at += 2 if short_takes_next(text, srun=True) else 1
+        elif (
+            not args[at].literal
+            and text.startswith("$")
+            and at + 1 < len(args)
+            and (args[at + 1].text.startswith("-"))
+        ):
+            at += 1  # ${SRUN_ARGS} in front of more options
+        else:
+            break
+    if at >= len(args):
+        found.chain.append(Launcher.OTHER)
+    return args[at:]
+
+
+def _after_mpirun(args: list[Word]) -> list[Word]:
+    at = 0
+    while at < len(args) and args[at].text.startswith("-"):
+        text = args[at].text
+        at += 3 if text in _MPI_PAIRS else 2 if text in _MPI_VALUES else 1
+    return args[at:]
+
+
+def _python(args: list[Word], found: Found) -> None:
+    at = 0
+    while at < len(args):
+        text = args[at].text
+        if text in ("-W", "-X", "--check-hash-based-pycs"):
+            at += 2
+        elif text.startswith("-") and not text.startswith("--") and "c" in text[1:]:
+            found.chain.append(Launcher.PYTHON)
+            found.program = "python -c"
+            return
+        elif text.startswith("-") and not text.startswith("--") and text.endswith("m"):
+            module = args[at + 1].text if at + 1 < len(args) else ""
+            agent = module.startswith(_AGENT_MODULES)
+            found.chain.append(Launcher.TORCHRUN if agent else Launcher.PYTHON)
+            found.program = _script_among(args[at + 2 :]) if agent else module
+            return
+        elif text.startswith("-") and len(text) > 1:
+            at += 1
+        else:
+            break
+    script = args[at] if at < len(args) else None
+    agent = script is not None and script.text.rstrip('")}`').endswith("torchrun")
+    found.chain.append(Launcher.TORCHRUN if agent else Launcher.PYTHON)
+    if agent:
+        found.program = _script_among(args[at + 1 :])
+    elif script is not None:
+        found.program = script.text.rsplit("/", 1)[-1]
+
+
+def _script_among(args: Sequence[Word]) -> str:
+    for word in args:
+        if word.literal and word.text.endswith(".py"):
+            return word.text.rsplit("/", 1)[-1]
+    return ""
+
+
+def _shell(name: str, args: list[Word], found: Found) -> None:
+    """``bash -euo pipefail -c 'TEXT'`` or ``bash FILE``."""
+    at = 0
+    while at < len(args) and args[at].text[:1] in ("-", "+"):
+        text = args[at].text
+        if not text.startswith("--") and "c" in text[1:]:
+            follow = at + 1
+            while follow < len(args) and args[follow].text.startswith("-"):
+                follow += 1
+            if follow < len(args):
+                found.shell_text = (args[follow].text, args[follow].line)
+                found.stays.append(name)
+            return
+        at += 2 if text.endswith("o") or text in ("--rcfile", "--init-file") else 1
+    found.stays.append(name)
+    found.chain.append(Launcher.OTHER)
+    if at < len(args):
+        found.script = args[at].text
+        found.program = args[at].text.rsplit("/", 1)[-1]

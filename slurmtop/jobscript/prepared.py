@@ -1,0 +1,47 @@
+"""One line that says what a batch script is prepared for."""
+
+from slurmtop.model.script import ScriptReading, Trap
+
+#: Signals that nobody traps to save something.
+_CLEANING = frozenset({"EXIT", "ERR", "DEBUG", "RETURN"})
+
+
+def prepared_for(reading: ScriptReading) -> str:
+    """``prepared for USR1: trap in line 7, and --signal=B:USR1@120 in line 3``. Where it is not
+    known that there is nothing, that is what it says."""
+    grounds: dict[str, list[str]] = {}
+    for trap in _in_force(reading):
+        verb = "ignored" if trap.ignores else "trap"
+        for signal in trap.signals:
+            if signal not in _CLEANING:
+                grounds.setdefault(signal, []).append(f"{verb} in line {trap.line}")
+    for launch in reading.launches:
+        for trap in launch.traps:
+            for signal in trap.signals:
+                if trap.ignores:
+                    where = f"ignored by what line {launch.line} starts"
+                    grounds.setdefault(signal, []).append(where)
+    asked = reading.signal
+    if asked is not None:
+        flag = "B:" if asked.to_batch else ""
+        words = f"--signal={flag}{asked.signal}@{asked.before_s} in line {asked.line}"
+        grounds.setdefault(asked.signal, []).append(words)
+    if grounds:
+        parts = [
+            f"{signal}: {', and '.join(dict.fromkeys(why))}" for signal, why in grounds.items()
+        ]
+        return f"prepared for {'; '.join(parts)}"
+    if reading.complete:
+        return "nothing in the script is prepared for a signal"
+    return "not known whether the script is prepared for a signal: it could not all be read"
+
+
+def _in_force(reading: ScriptReading) -> list[Trap]:
+    """The traps that are not taken back further down."""
+    kept: list[Trap] = []
+    for trap in reading.traps:
+        if trap.resets:
+            kept = [one for one in kept if not set(one.signals) <= set(trap.signals)]
+        else:
+            kept.append(trap)
+    return kept
