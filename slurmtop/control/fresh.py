@@ -147,8 +147,8 @@ def renewed(job: Job, now: Job) -> Job:
         het_leader=now.het_leader or job.het_leader,
         requeueable=job.requeueable if now.requeueable is None else now.requeueable,
         batch=job.batch if now.batch is None else now.batch,
-        # A look that cannot tell leaves the job out, so that None is: it excludes none.
-        excluded_nodes=now.excluded_nodes or "",
+        # None where the look could not tell: an older list must not be written back.
+        excluded_nodes=now.excluded_nodes,
     )
 
 

@@ -41,8 +41,7 @@ class World(Protocol):
 
     async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
         """All records of these jobs, ended ones too, with ``requeueable``, ``batch`` and
-        ``excluded_nodes``. Where one of these could not be asked for, the job is left out and
-        there is a failure: None in ``excluded_nodes`` means that it excludes none."""
+        ``excluded_nodes`` ("" where a job excludes none, None where that is not known)."""
         ...
 
     async def steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen: ...

@@ -121,7 +121,7 @@ class Acting:
         return job
 
 
-def said(stderr: str | bytes = b"", rc: int = 1) -> Completed:
+def said(stderr: str | bytes = b"", rc: int | None = 1) -> Completed:
     return Completed(rc, b"", stderr.encode() if isinstance(stderr, str) else stderr, START, 0.1)
 
 

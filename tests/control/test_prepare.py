@@ -168,7 +168,9 @@ def test_an_old_list_of_excluded_nodes_is_never_written_back() -> None:
     fresh = FakeWorld(Seen((replace(one, excluded_nodes="gpu07"),)))
     made = action(ask(Kind.EXCLUDE, [one], fresh, details=wish))
     assert made.argvs == (("scontrol", "update", "JobId=4711", "ExcNodeList=gpu[05,07]"),)
-    none = FakeWorld(Seen((replace(one, excluded_nodes=None),)))
+    blind = FakeWorld(Seen((replace(one, excluded_nodes=None),)))
+    assert "that list would be lost" in sentence(ask(Kind.EXCLUDE, [one], blind, details=wish))
+    none = FakeWorld(Seen((replace(one, excluded_nodes=""),)))
     made = action(ask(Kind.EXCLUDE, [one], none, details=wish))
     assert made.argvs == (("scontrol", "update", "JobId=4711", "ExcNodeList=gpu05"),)
 
