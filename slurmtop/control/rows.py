@@ -35,7 +35,10 @@ def matching(target: Target, jobs: Iterable[Job]) -> list[Job]:
 
 def steps_of(target: Target, steps: Iterable[Step]) -> list[Step]:
     """The steps of the target's job; of one part of a het job its own."""
-    numbers = set(numbers_of(target)) - {target.base}
+    names = {target.key.id}
+    if target.step is not None:
+        # The first part of a het job is listed under the number of the whole.
+        names.add(target.ids[0].partition(".")[0])
     out = []
     for step in steps:
         if target.parts or target.tasks:
@@ -43,7 +46,7 @@ def steps_of(target: Target, steps: Iterable[Step]) -> list[Step]:
                 not target.tasks or _inside(step.job.task, target.tasks)
             )
         else:
-            mine = step.job.stable == target.key.id or step.job.stable in numbers
+            mine = step.job.stable in names
         if mine and (target.step is None or step.id == target.step):
             out.append(step)
     return out

@@ -428,6 +428,16 @@ async def test_a_step_of_a_task_is_not_that_of_another_task() -> None:
     assert bench.looks == 1
 
 
+@pytest.mark.parametrize(("part", "raw"), [("9300+0", "9300"), ("9300+1", "9301")])
+async def test_a_step_of_a_het_part_is_listed_by_a_number_of_its_own(part: str, raw: str) -> None:
+    bench = bench_with({"9300+0": "RUNNING", "9300+1": "RUNNING"})
+    bench.steps = [(f"{raw}.0",), (f"{raw}.0",), ()]
+    outcome = await bench.run(one_step(running(part, raw_id=raw)))
+    assert bench.sent == [("scancel", "--ctld", f"{raw}.0")]
+    assert results(outcome) == [(Result.DONE, 1)]
+    assert bench.looks == 2
+
+
 async def test_a_step_that_was_over_before_or_whose_job_ended() -> None:
     said = "scancel: error: Kill job error on job step id 4711.0: Invalid job id specified\n"
     bench = bench_with({"4711": "RUNNING"}, said=said, rc=1)
