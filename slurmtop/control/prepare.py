@@ -8,12 +8,13 @@ from typing import Protocol
 from slurmtop.control.actions import NO_DETAILS, Action, Asker, Details, Kind, Refusal
 from slurmtop.control.cancel import plan_cancel, plan_cancel_step
 from slurmtop.control.change import plan_exclude, plan_limit, raises_limit
+from slurmtop.control.commands import id_allowed
 from slurmtop.control.fresh import Look, fresh_look
 from slurmtop.control.hold import held_by_admin, plan_hold, plan_release
 from slurmtop.control.outcome import Seen, StepsSeen
 from slurmtop.control.plan import first_refusal, ids_text
 from slurmtop.control.requeue import plan_requeue
-from slurmtop.control.signals import parse_signal, plan_signal, runs_in
+from slurmtop.control.signals import parse_signal, plan_signal, runs_in, with_step
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Step
 from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
@@ -198,7 +199,8 @@ async def _learn(request: Request, first: Action, world: World, asker: Asker) ->
         request.kind is Kind.CANCEL and request.step is None
     ):
         return _NOTHING_LEARNT
-    steps = await world.steps(list(dict.fromkeys(job.id.base for job in jobs)), asker.cluster)
+    numbers = [number for job in jobs for number in _numbers(job)]
+    steps = await world.steps(list(dict.fromkeys(numbers)), asker.cluster)
     known_steps = None if steps.failure is not None else steps.steps
     step = request.step
     if step is not None and known_steps is not None:
@@ -210,6 +212,12 @@ async def _learn(request: Request, first: Action, world: World, asker: Asker) ->
     if request.kind is Kind.CANCEL:
         return _NOTHING_LEARNT
     return _Learnt(steps=known_steps, reactions=await _reactions(request, jobs, known_steps, world))
+
+
+def _numbers(job: Job) -> tuple[str, ...]:
+    """What a query of steps names: of a part of a het job its own number, too."""
+    own = job.raw_id if job.id.het_offset is not None else None
+    return (job.id.base,) if own is None or not id_allowed(own) else (job.id.base, own)
 
 
 async def _loops(jobs: Sequence[Job], world: World) -> dict[JobKey, str]:
@@ -256,8 +264,7 @@ async def _reactions(
     if signal == "KILL":
         return ()
     if recipient is Recipient.STEPS and steps is not None:
-        running = [step for step in steps if step.by_srun]
-        jobs = [job for job in jobs if any(runs_in(step, job) for step in running)]
+        jobs = with_step(jobs, steps)
     found: dict[tuple[Reaction, ...], list[Job]] = {}
     groups = _by_script(jobs)
     for place, group in enumerate(groups):

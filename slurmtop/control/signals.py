@@ -112,7 +112,10 @@ def plan_signal(
     targets = _targets(jobs, usable, asker, recipient, step, known)
     if isinstance(targets, Refusal):
         return targets
-    deaf = _without_step(usable, steps) if recipient is Recipient.STEPS else []
+    deaf: list[Job] = []
+    if recipient is Recipient.STEPS and steps is not None:
+        hearing = {job.key for job in with_step(usable, steps)}
+        deaf = [job for job in usable if job.key not in hearing]
     warnings = [*told, *owner_warnings(targets, asker.me)]
     warnings += [het_warning(target, "get it") for target in targets if target.parts]
     warnings += _who_gets_it(usable, deaf, name, recipient, steps)
@@ -130,12 +133,24 @@ def plan_signal(
 
 
 def runs_in(step: Step, job: Job) -> bool:
-    """Is ``step`` one of ``job``, however squeue spelled the job's id?"""
-    if job.id.het_offset is not None and step.job.base == job.id.base:
-        return step.job.het_offset in (None, job.id.het_offset)
-    if step.job.stable == job.id.stable:
-        return True
-    return step.job.task is None and job.raw_id is not None and step.job.base == job.raw_id
+    """Is ``step`` one of ``job``? squeue spells the job as ``4711_3``; a het part by its raw id."""
+    return step.job.stable in _names(job)
+
+
+def with_step(jobs: Iterable[Job], steps: Iterable[Step]) -> list[Job]:
+    """Those of ``jobs`` in which something runs that srun started; a signal to a het job
+    reaches the steps of all its parts."""
+    running = {step.job.stable for step in steps if step.by_srun and step.state.phase not in DONE}
+    return [
+        job
+        for job in jobs
+        if running & _names(job) or (job.id.het_offset is not None and job.id.base in running)
+    ]
+
+
+def _names(job: Job) -> set[str]:
+    names = {job.id.stable, job.raw_id or job.id.stable}
+    return names | {job.id.base} if job.id.het_offset == 0 else names
 
 
 def _left_out(job: Job, recipient: Recipient) -> str | None:
@@ -172,14 +187,6 @@ def _targets(
         )
     made = step_target(usable[0], step, asker)
     return made if isinstance(made, Refusal) else [made]
-
-
-def _without_step(jobs: Sequence[Job], steps: Sequence[Step] | None) -> list[Job]:
-    """Those of which it is known that nothing started by srun runs in them."""
-    if steps is None:
-        return []
-    running = [step for step in steps if step.by_srun and step.state.phase not in DONE]
-    return [job for job in jobs if not any(runs_in(step, job) for step in running)]
 
 
 def _who_gets_it(

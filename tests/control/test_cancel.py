@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.control.actions import Action, Asker, ConfirmLevel, Kind, Refusal
-from slurmtop.control.cancel import plan_cancel
+from slurmtop.control.cancel import plan_cancel, plan_cancel_step
 from slurmtop.control.commands import (
     IDS_PER_CALL,
     argvs_for,
@@ -22,7 +22,23 @@ from slurmtop.control.plan import task_ranges
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 from slurmtop.model.job import Job, JobState, Tres
 from slurmtop.parse.slurm.ids import parse_job_id
-from tests.control.builders import NOW, job, plan, refusal
+from tests.control.builders import (
+    NOBODY,
+    NOW,
+    a_step,
+    action,
+    any_asker,
+    any_job,
+    asker,
+    job,
+    meant,
+    named,
+    plan,
+    refusal,
+    sentence,
+    stands_for,
+    told,
+)
 
 
 def one_argv(action: Action) -> tuple[str, ...]:
@@ -311,3 +327,58 @@ def test_the_other_parts_of_a_het_job_count_also_where_one_was_chosen() -> None:
 def test_parts_that_are_not_known_are_said(id: str) -> None:
     made = plan(job(id))
     assert any(f"only {id} is known" in text for text in made.warnings)
+
+
+@pytest.mark.parametrize(
+    ("one", "step", "argument"),
+    [
+        (job("4711"), "4711.0", "4711.0"),
+        (job("4711_3", raw_id="4720"), "4711_3.12", "4711_3.12"),
+        (job("9300+1", raw_id="9301"), "9300+1.0", "9301.0"),
+    ],
+)
+def test_one_step_is_cancelled_and_the_job_goes_on(one: Job, step: str, argument: str) -> None:
+    made = action(plan_cancel_step(one, a_step(step), asker()))
+    assert made.argvs == (("scancel", "--ctld", argument),)
+    assert made.confirm is ConfirmLevel.YES
+    assert "the job goes on" in told(made)
+    others = action(plan_cancel_step(one, a_step(step), asker("bob")))
+    assert (others.confirm, others.expected_text) == (ConfirmLevel.TYPE_ID, argument)
+
+
+@pytest.mark.parametrize(
+    ("one", "step", "says"),
+    [
+        (job("4711"), "4711.batch", "was not started by srun: cancel the job instead"),
+        (job("4711", "COMPLETED"), "4711.0", "already over"),
+        (job("4711_[1-5]", "PENDING"), "4711_1.0", "have no steps"),
+        (job("9300+1", raw_id=None), "9300+1.0", "own number"),
+        (job("9300+1", raw_id="; rm"), "9300+1.0", "nothing is done"),
+        (job("4711", user="bob"), "4711.0", "not yours"),
+    ],
+)
+def test_a_step_that_is_not_cancelled(one: Job, step: str, says: str) -> None:
+    assert says in sentence(plan_cancel_step(one, a_step(step), asker(rights=NOBODY)))
+
+
+def test_what_others_alone_may_do_is_not_offered() -> None:
+    jobs = [job("4711"), job("4712", user="bob"), job("4713", user="\x1b[2Jx")]
+    made = action(plan_cancel(jobs, asker(rights=NOBODY)))
+    assert one_argv(made) == ("scancel", "4711")
+    assert "an operator or a coordinator of account ml may do it: 4712" in told(made)
+    assert "\x1b" not in told(made)
+
+
+@given(jobs=st.lists(any_job(), max_size=6), known=st.lists(any_job(), max_size=4), who=any_asker())
+def test_each_job_is_named_once_and_nothing_else(
+    jobs: list[Job], known: list[Job], who: Asker
+) -> None:
+    made = plan_cancel(jobs, who, known=known)
+    if not isinstance(made, Action):
+        assert made.sentence
+        return
+    for argv in made.argvs:
+        check_argv(argv)
+    assert sorted(named(made)) == sorted(set(meant(made)))
+    alive = [one for one in jobs if not one.state.ended]
+    assert set(named(made)) <= {id for one in alive for id in stands_for(one)}

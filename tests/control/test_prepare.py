@@ -276,6 +276,14 @@ def test_a_step_that_is_over_by_now(kind: Kind) -> None:
     assert action(there).targets[0].label == "4711.1"
 
 
+def test_the_step_of_a_het_part_is_looked_for_under_its_own_number() -> None:
+    part = job("9300+1", raw_id="9301")
+    world = FakeWorld(Seen((part,)), StepsSeen((a_step("9301.0"),)))
+    made = action(ask(Kind.CANCEL, [part], world, step=a_step("9300+1.0")))
+    assert made.argvs == (("scancel", "--ctld", "9301.0"),)
+    assert world.asked == ["jobs 9300", "steps 9300,9301"]
+
+
 def test_ranks_cost_no_call() -> None:
     world = FakeWorld()
     details = Details(signal="USR1", recipient=Recipient.RANKS)

@@ -223,6 +223,14 @@ def test_all_parts_of_a_het_job_get_it() -> None:
     assert "all of its parts get it" in told(made)
 
 
+@pytest.mark.parametrize("step", ["9300.0", "9301.0"])
+def test_the_step_of_one_part_is_enough_for_a_het_job(step: str) -> None:
+    one = job("9300+1", raw_id="9301")
+    steps = [a_step(step)]
+    made = plan_signal([one], asker(), signal="HUP", recipient=Recipient.STEPS, steps=steps)
+    assert "nobody gets it" not in told(made)
+
+
 def test_an_operator_may_signal_others_with_the_id_typed() -> None:
     made = action(
         plan_signal(
@@ -284,6 +292,9 @@ def test_a_word_that_is_no_signal() -> None:
         ("9300+1.0", job("9300+1", raw_id="9301"), True),
         ("9300+0.0", job("9300+1", raw_id="9301"), False),
         ("9301.0", job("9300+1", raw_id="9301"), True),
+        # What squeue of 22.05 prints for the steps of both parts.
+        ("9300.0", job("9300+0", raw_id="9300"), True),
+        ("9300.0", job("9300+1", raw_id="9301"), False),
     ],
 )
 def test_whose_step_it_is(step: str, one: Job, same: bool) -> None:
