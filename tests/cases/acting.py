@@ -10,6 +10,7 @@ from slurmtop.control.outcome import JobOutcome, Outcome
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.job import Job
 from slurmtop.model.ports import Command, Completed
+from slurmtop.ui.present.action_words import title_text
 from slurmtop.ui.present.confirm import body_lines
 from slurmtop.ui.present.outcome import Progress, progress_lines
 from slurmtop.ui.present.spans import plain
@@ -135,7 +136,8 @@ def told(outcome: Outcome) -> str:
 def dialog(planned: Action | Refusal, user: str = ME) -> str:
     """The whole confirm dialog, line by line, scrolled through."""
     action = as_action(planned)
-    return "\n".join(plain(line) for line in body_lines(action, START, 400, user))
+    lines = [plain(line) for line in body_lines(action, START, 400, user)]
+    return "\n".join([title_text(action), *lines])
 
 
 Planner = Callable[..., Action | Refusal]

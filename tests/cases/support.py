@@ -20,7 +20,7 @@ from tests.fakes import START
 
 FOLDER = Path(__file__).parent / "slurm"
 #: A case about ssh to nodes, which are not read yet.
-LATER = frozenset({"048", "051", "066"})
+LATER = frozenset({"051"})
 #: Sentences that no test can hold: {case: {sentence: why}}.
 UNTESTABLE: dict[str, dict[str, str]] = {}
 
