@@ -10,7 +10,7 @@ from slurmtop.demo.nodes import CLUSTER
 from slurmtop.demo.options import Answer, Misused, Options, Table, said
 from slurmtop.demo.sacct_fields import NAMES, Row, Value, find_field
 from slurmtop.demo.text import cut_bytes, parse_tasks
-from slurmtop.demo.values import View
+from slurmtop.demo.values import View, steps_of
 
 _OPTIONS = Table(
     "sacct",
@@ -176,16 +176,28 @@ def _attempt(job: DemoJob, run: Run | None, *, steps: bool) -> Iterator[Row]:
         return
     state = run.state or "RUNNING"
     code = (0, 0) if state == "TIMEOUT" else run.exit
-    yield Row(job, run, "", state, run.submit_t, run.end_t, code, run.by_uid)
+    shown, end_t = state, run.end_t
+    if run.requeued_t is not None:
+        shown, end_t = "REQUEUED", run.requeued_t
+    yield Row(job, run, "", shown, run.submit_t, end_t, code, run.by_uid)
     if not steps:
         return
-    step_state = _STEP_STATE.get(state, state)
-    step_code = (0, 15) if step_state == "CANCELLED" else run.exit
-    names = ("batch", "0") if job.spec.steps else ("batch",)
-    for name in names:
-        if name == "batch" and job.het_offset:
-            continue
+    for name in sorted(steps_of(job), reverse=True):
+        step_state, step_code = _step_end(run, state, name)
         yield Row(job, run, name, step_state, run.submit_t, run.end_t, step_code, None)
+
+
+def _step_end(run: Run, state: str, name: str) -> tuple[str, tuple[int, int]]:
+    """State and exit of a step, from how the run ended."""
+    code, signal = run.exit
+    if run.step_exit is not None and name != "batch":
+        return "FAILED", run.step_exit
+    if state == "FAILED" and signal:
+        return "CANCELLED", (0, signal if name == "batch" else 15)
+    if state == "FAILED" and code > 128 and name != "batch":
+        return "CANCELLED", (0, code - 128)
+    state = _STEP_STATE.get(state, state)
+    return state, (0, 15) if state == "CANCELLED" else run.exit
 
 
 def _in_window(view: View, rows: list[Row], options: Options) -> list[Row]:

@@ -9,8 +9,10 @@ from slurmtop.demo.jobs import USERS, DemoJob
 from slurmtop.demo.nodes import CLUSTER
 from slurmtop.demo.options import Answer, Options, Table, said
 from slurmtop.demo.scheduler import schedule
+from slurmtop.demo.signal_words import NAMES, NUMBERS
+from slurmtop.demo.signals import send
 from slurmtop.demo.text import parse_tasks
-from slurmtop.demo.values import View, state_short
+from slurmtop.demo.values import View, state_short, steps_of
 from slurmtop.demo.world import KILL_DELAY_S
 
 _OPTIONS = Table(
@@ -26,11 +28,6 @@ _OPTIONS = Table(
         "state": "t", "user": "u", "wckey": "",
     },
 )  # fmt: skip
-_SIGNALS = {
-    "HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "ALRM": 14, "TERM": 15,
-    "USR2": 12, "URG": 23, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21, "TTOU": 22, "XCPU": 24,
-}  # fmt: skip
-_BY_NUMBER = {number: name for name, number in _SIGNALS.items()}
 _FILTERS = (
     "account", "jobname", "me", "name", "nodelist", "partition", "qos", "reservation", "state",
     "user", "wckey",
@@ -40,6 +37,8 @@ _DENIED = "Access/permission denied"
 _DONE = "Job/step already completing or completed"
 _PART = "Operation not permitted on individual component of heterogeneous job"
 _LATER = "Job can not be altered now, try again later"
+LATER_S = 95
+"""How long scancel tries again before it gives up on a job that waits."""
 #: The exit status is the error number modulo 256.
 _EXIT = {_INVALID: 225, _DENIED: 210, _DONE: 229, _PART: 60, _LATER: 228}
 _WORD = re.compile(r"[0-9]{1,10}(?:_(?:[0-9]{1,7}|\*|\[[0-9,:%-]+\])|\+[0-9]{1,4})?", re.ASCII)
@@ -82,16 +81,18 @@ def _signal(options: Options) -> str | None:
     if given is None:
         return None
     name = given.upper().removeprefix("SIG")
-    if name in _SIGNALS:
+    if name in NUMBERS:
         return name
-    return _BY_NUMBER.get(int(name), "") if re.fullmatch("[0-9]{1,3}", name, re.ASCII) else ""
+    return NAMES.get(int(name), "") if re.fullmatch("[0-9]{1,3}", name, re.ASCII) else ""
 
 
 def _run(view: View, options: Options, signal: str | None, filters: list[str]) -> Answer:
-    table_first = bool(filters or signal or options.has("batch") or options.has("full"))
     direct = options.has("ctld") or options.has("clusters")
+    table_first = not direct and (
+        bool(filters or signal) or options.has("batch") or options.has("full")
+    )
     lines: list[str] = []
-    rc = 0
+    rc, waits_s = 0, 0
     for word in options.words or (None,):
         ids = word if word is not None else ""
         jobs = list(view.world.remembered()) if word is None else find(view, _job_part(ids)) or []
@@ -99,15 +100,36 @@ def _run(view: View, options: Options, signal: str | None, filters: list[str]) -
             jobs = [job for job in jobs if job.live and _wanted(view, job, options)]
         if options.has("verbose") and word is not None:
             lines.append(f"scancel: Terminating job {ids}")
-        bad = [] if word is None else _refusals(view, jobs, ids, table_first)
-        bad += [] if bad else _reach(view, jobs, ids, signal, options)
+        if word is not None and "." in ids:
+            bad = _one_step(view, jobs, ids, signal)
+        else:
+            bad = [] if word is None else _refusals(view, jobs, ids, table_first)
+            bad += [] if bad else _reach(view, jobs, ids, signal, options)
         for ident, text in bad:
-            quiet = text in (_INVALID, _DONE) and not table_first
+            of_step = ident.startswith("step ")
+            quiet = text in (_INVALID, _DONE) and not table_first and not of_step
             if not quiet or (options.has("verbose") and not direct):
-                lines.append(f"scancel: error: Kill job error on job id {ident}: {text}")
-            if not quiet and not direct:
-                rc = 1 if table_first and text == _INVALID else _EXIT[text]
-    return said(err="".join(f"{line}\n" for line in lines), rc=rc)
+                what = ident if of_step else f"id {ident}"
+                lines.append(f"scancel: error: Kill job error on job {what}: {text}")
+            if text == _LATER:
+                waits_s = LATER_S
+            if not quiet and (not direct or of_step or text == _LATER):
+                rc = 1 if table_first and text == _INVALID and not of_step else _EXIT[text]
+    return said(err="".join(f"{line}\n" for line in lines), rc=rc, waits_s=waits_s)
+
+
+def _one_step(
+    view: View, jobs: list[DemoJob], ids: str, signal: str | None
+) -> list[tuple[str, str]]:
+    """End or signal one step: ``4811.0``, or the batch shell as ``4811.batch``."""
+    base, _, step = ids.partition(".")
+    ident = f"step id {base}"
+    if not all(view.mine(job) for job in jobs):
+        return [(ident, _DENIED)]
+    reached = [job for job in jobs if job.running and step in steps_of(job)]
+    for job in reached:
+        send(view, job, signal or "KILL", shell=step == "batch", steps=step != "batch")
+    return [] if reached else [(ident, _INVALID)]
 
 
 def _job_part(word: str) -> str:
@@ -152,16 +174,16 @@ def _reach(
     view: View, jobs: list[DemoJob], ids: str, signal: str | None, options: Options
 ) -> list[tuple[str, str]]:
     bad: list[tuple[str, str]] = []
-    one_step = "." in ids
-    shell = options.has("batch") or options.has("full")
-    cancels = (signal is None or (signal == "KILL" and not shell)) and not one_step
+    full = options.has("full")
+    batch = options.has("batch") and not full
+    cancels = signal in (None, "KILL") and not batch
     for job in jobs:
         if not view.mine(job):
             bad.append((str(job.id), _DENIED))
         elif cancels:
             cancel(view, job, _tasks_in(ids))
         elif job.running:
-            _send(view, job, signal or "KILL", shell=shell)
+            send(view, job, signal or "KILL", shell=batch or full, steps=not batch)
         elif job.pending:
             bad.append((str(job.id), _LATER))
     return bad
@@ -181,15 +203,3 @@ def cancel(view: View, job: DemoJob, tasks: Iterable[int] | None) -> None:
         view.world.drop(job, view.uid)
     elif job.running:
         view.world.at(view.t + KILL_DELAY_S, "kill", job, view.uid)
-
-
-def _send(view: View, job: DemoJob, signal: str, *, shell: bool) -> None:
-    run = job.run
-    if run is None or not (shell or job.spec.steps):
-        return
-    line = f"got {signal}, saving a checkpoint" if signal in ("USR1", "USR2", "HUP") else ""
-    if signal in ("TERM", "INT", "KILL", "QUIT", "ABRT"):
-        line = f"got {signal}, going down"
-        view.world.at(view.t + KILL_DELAY_S, "stop", job)
-    if line:
-        run.marks.append((view.t + 1, f"{line}\n"))

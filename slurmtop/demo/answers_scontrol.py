@@ -1,7 +1,5 @@
 """scontrol: what it shows. What it does stands in :mod:`slurmtop.demo.scontrol_do`."""
 
-import re
-
 from slurmtop.demo import scontrol_do
 from slurmtop.demo.answers_squeue import VERSION
 from slurmtop.demo.find import find
@@ -12,10 +10,11 @@ from slurmtop.demo.nodes import CPUS, GPUS, MEMORY_MIB, NODE_NAMES, PARTITIONS, 
 from slurmtop.demo.options import Answer, Options, Table, said
 from slurmtop.demo.scripts import batch_script
 from slurmtop.demo.text import (
+    expand_hosts,
+    fold_hosts,
     fold_numbers,
     mem_text,
     padded_secs,
-    parse_tasks,
     short_task_list,
 )
 from slurmtop.demo.values import (
@@ -94,16 +93,7 @@ def _show(view: View, options: Options, words: tuple[str, ...]) -> Answer:
 def _hostnames(names: tuple[str, ...]) -> Answer:
     if not names:
         return said(err="scontrol: error: host list is empty\n", rc=0)
-    out: list[str] = []
-    for name in re.findall(r"[^,\[\]]*\[[^\]]*\]|[^,]+", names[0]):
-        prefix, bracket, inner = name.partition("[")
-        numbers = parse_tasks(inner.rstrip("]"), 4_096) if bracket else None
-        if numbers is None:
-            out.append(name)
-            continue
-        width = len(re.split("[-,]", inner, maxsplit=1)[0])
-        out.extend(f"{prefix}{number:0{width}}" for number in numbers)
-    return said("".join(f"{host}\n" for host in out))
+    return said("".join(f"{host}\n" for host in expand_hosts(names[0])))
 
 
 def _show_jobs(view: View, options: Options, name: str | None) -> Answer:
@@ -175,7 +165,7 @@ def job_lines(view: View, job: DemoJob, *, details: bool) -> list[str]:
         " Scheduler=Main",
         f"Partition={spec.partition} AllocNode:Sid={LOGIN}:1454",
         f"ReqNodeList={','.join(spec.req_nodes) or '(null)'}"
-        f" ExcNodeList={','.join(job.exc_nodes) or '(null)'}",
+        f" ExcNodeList={fold_hosts(job.exc_nodes) or '(null)'}",
         f"NodeList={node_list(job)}",
         *([f"BatchHost={job.nodes[0]}"] if job.nodes else []),
         f"NumNodes={nodes} NumCPUs={cpus} NumTasks={per_node * job.node_count} CPUs/Task=1"
@@ -209,17 +199,13 @@ def _gres_lines(job: DemoJob) -> list[str]:
 
 
 def _show_nodes(view: View, names: str | None, *, one_line: bool) -> Answer:
-    wanted = list(NODE_NAMES) if names is None else _expand(names)
+    wanted = list(NODE_NAMES) if names is None else expand_hosts(names)
     for name in wanted:
         if name not in view.world.nodes:
             return said(f"Node {name} not found\n", rc=1)
     return said(
         "".join(_block(_node_lines(view, view.world.nodes[name]), one_line) for name in wanted)
     )
-
-
-def _expand(names: str) -> list[str]:
-    return _hostnames((names,)).out.decode("utf-8", "surrogateescape").split()
 
 
 def _node_lines(view: View, node: DemoNode) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 
-from slurmtop.demo.answers_squeue import VERSION, Column
+from slurmtop.demo.answers_squeue import VERSION
 from slurmtop.demo.node_words import complete_state, state_compact, state_long
 from slurmtop.demo.nodes import (
     CLUSTER,
@@ -16,6 +16,7 @@ from slurmtop.demo.nodes import (
     DemoNode,
 )
 from slurmtop.demo.options import Answer, Misused, Options, Table, said
+from slurmtop.demo.squeue_columns import Column
 from slurmtop.demo.text import fold_hosts, fold_numbers, squeue_secs
 from slurmtop.demo.values import View
 
@@ -176,14 +177,16 @@ def answer(view: View, argv: tuple[str, ...]) -> Answer:
 
 
 def _cells(
-    view: View, partition: str, nodes: Group, columns: list[tuple[Column, Known | None]]
+    view: View, partition: str, nodes: Group, columns: list[tuple[Column[Group], Known | None]]
 ) -> Iterable[str]:
     for column, known in columns:
         yield column.cell(known[1](view, partition, nodes) if known else "")
 
 
-def _columns(options: Options, errors: list[str]) -> tuple[str, list[tuple[Column, Known | None]]]:
-    columns: list[tuple[Column, Known | None]] = []
+def _columns(
+    options: Options, errors: list[str]
+) -> tuple[str, list[tuple[Column[Group], Known | None]]]:
+    columns: list[tuple[Column[Group], Known | None]] = []
     names = options.get("Format")
     if names is not None:
         for text in names.split(","):

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from slurmtop.demo import answers_steps
 from slurmtop.demo.jobs import USERS, DemoJob
 from slurmtop.demo.nodes import CLUSTER, NODE_NAMES
 from slurmtop.demo.options import Answer, Misused, Options, Table, said
+from slurmtop.demo.squeue_columns import Column, cells, letter_columns, long_columns
 from slurmtop.demo.squeue_fields import BY_LETTER, BY_NAME, Value
-from slurmtop.demo.text import pad
 from slurmtop.demo.values import View, state_word
 
 VERSION = "slurm-wlm 24.11.5\n"
@@ -39,29 +39,12 @@ _SHORT_STATES = {
     "DL": "DEADLINE", "OOM": "OUT_OF_MEMORY", "CG": "COMPLETING", "CF": "CONFIGURING",
     "RS": "RESIZING", "RQ": "REQUEUED", "SE": "SPECIAL_EXIT", "SO": "STAGE_OUT", "ST": "STOPPED",
 }  # fmt: skip
-_LONG_FIELD = re.compile(r"([^:]*)(?::(\.?)([0-9]*)(.*))?", re.DOTALL)
-_LETTER_FIELD = re.compile(r"%(\.?)([0-9]*)(.)([^%]*)", re.DOTALL)
-_MAX_WIDTH = 4_096
 _KEPT_FORMATS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """``value`` is None for a column that squeue does not know: only its suffix is printed."""
-
-    heading: str
-    value: Value | None
-    width: int
-    right: bool
-    suffix: str
-
-    def cell(self, text: str) -> str:
-        return pad(text, self.width, right=self.right) + self.suffix
 
 
 def answer(view: View, argv: tuple[str, ...]) -> Answer:
     """What squeue prints for this command line."""
-    options = _OPTIONS.parse(argv)
+    options = _OPTIONS.parse(_steps_spelled_out(argv))
     if options.has("version"):
         return said(VERSION)
     if options.has("help") or options.has("usage"):
@@ -70,7 +53,7 @@ def answer(view: View, argv: tuple[str, ...]) -> Answer:
         complaint = f"squeue: error: Unrecognized option: {options.words[0]}\n"
         return said("Usage: squeue [OPTIONS]\n", complaint, 1)
     if options.has("steps"):
-        return said(err="squeue: error: this simulated cluster lists no steps\n", rc=1)
+        return answers_steps.answer(view, options, _steps_test(view, options))
     errors: list[str] = []
     lead, columns = _columns(options, errors)
     jobs = _chosen(view, options, errors)
@@ -88,8 +71,31 @@ def answer(view: View, argv: tuple[str, ...]) -> Answer:
     return said(out, "".join(errors), took_s=0.04 + 15e-6 * len(rows))
 
 
+def _steps_spelled_out(argv: tuple[str, ...]) -> list[str]:
+    """``-s`` takes a list only where it is glued to it."""
+    out: list[str] = []
+    for word in argv:
+        if word == "--steps" or re.fullmatch(r"-[arhlPv]*s", word):
+            if len(word) > 2 and word != "--steps":
+                out.append(word[:-1])
+            word = "--steps="
+        out.append(word)
+    return out
+
+
+def _steps_test(view: View, options: Options) -> Callable[[DemoJob], bool]:
+    """Of jobs that were asked for. Here an id that nobody knows is no error."""
+    uids = _uids(view, options, [])
+    words = options.get("jobs")
+    ids = None if words is None else _ids(words)
+    return lambda job: (
+        (uids is None or job.spec.uid in uids)
+        and (ids is None or any(_is(job, base, task) for base, task in ids))
+    )
+
+
 def _lines(
-    view: View, rows: list[DemoJob], lead: str, columns: list[Column], options: Options
+    view: View, rows: list[DemoJob], lead: str, columns: list[Column[DemoJob]], options: Options
 ) -> Iterator[str]:
     """One line a row. What waits rarely changes, so its line is kept from call to call."""
     text = "\0".join(str(options.get(name)) for name in ("Format", "format", "long", "start"))
@@ -99,7 +105,7 @@ def _lines(
     ticking = any(column.value is BY_NAME["pendingtime"][1] for column in columns)
     for job in rows:
         if ticking or not job.pending or job.tasks is not None or job.spec.depends_on:
-            yield lead + "".join(_cells(view, job, columns))
+            yield lead + cells(view, job, columns)
             continue
         now = (
             (job.moves, job.completing, job.reason, job.expected_t, job.eligible_t),
@@ -107,45 +113,17 @@ def _lines(
         )
         before = kept.get(job.id)
         if before is None or before[0] != now:
-            before = kept[job.id] = (now, lead + "".join(_cells(view, job, columns)))
+            before = kept[job.id] = (now, lead + cells(view, job, columns))
         yield before[1]
 
 
-def _cells(view: View, job: DemoJob, columns: Iterable[Column]) -> Iterable[str]:
-    return (column.cell(column.value(view, job) if column.value else "") for column in columns)
-
-
-def _columns(options: Options, errors: list[str]) -> tuple[str, list[Column]]:
+def _columns(options: Options, errors: list[str]) -> tuple[str, list[Column[DemoJob]]]:
     long_format = options.get("Format")
     if long_format is not None:
-        return "", [_long_column(text, errors) for text in long_format.split(",") if text]
+        return "", long_columns(long_format, BY_NAME, "job", errors)
     default = _START if options.has("start") else _LONG if options.has("long") else _DEFAULT
     text = options.get("format")
-    text = default if text is None else text
-    lead = text.partition("%")[0]
-    columns = []
-    for dot, width, letter, suffix in _LETTER_FIELD.findall(text[len(lead) :]):
-        size = min(int(width or 0), _MAX_WIDTH)
-        known = BY_LETTER.get(letter)
-        if known is None:
-            errors.append(f"squeue: error: Invalid job format specification: {letter}\n")
-            suffix = f"%{dot}{width}{letter}{suffix}"
-        heading, value = known or ("", None)
-        columns.append(Column(heading, value, size, bool(dot), suffix))
-    return lead, columns
-
-
-def _long_column(text: str, errors: list[str]) -> Column:
-    match = _LONG_FIELD.fullmatch(text)
-    name, dot, width, suffix = match.groups() if match else (text, None, None, None)
-    size = 20 if dot is None else min(int(width or 0), _MAX_WIDTH)
-    known = BY_NAME.get(name.lower())
-    if name.lower().startswith("numtask"):
-        known = BY_NAME["numtasks"]
-    if known is None:
-        errors.append(f"squeue: error: Invalid job format specification: {name}\n")
-    heading, value = known or ("", None)
-    return Column(heading, value, size, bool(dot), suffix or "")
+    return letter_columns(default if text is None else text, BY_LETTER, "job", errors)
 
 
 def _chosen(view: View, options: Options, errors: list[str]) -> list[DemoJob]:
@@ -229,20 +207,24 @@ def _uids(view: View, options: Options, errors: list[str]) -> set[int] | None:
     return uids
 
 
-def _id_test(view: View, jobs: list[DemoJob], text: str) -> Callable[[DemoJob], bool]:
+def _ids(text: str) -> list[tuple[int, int | None]]:
     wanted: list[tuple[int, int | None]] = []
-    words = [word for word in text.split(",") if word]
-    for word in words:
+    for word in (word for word in text.split(",") if word):
         match = re.match(r"\s*([0-9]{1,10})(?:_([0-9]{0,10}))?", word, re.ASCII)
         if match is None or int(match[1]) == 0:
             raise Misused(said(err=f"squeue: error: Invalid job id: {word}\n", rc=1))
         # A list in brackets reads as task 0, as with the real one.
         wanted.append((int(match[1]), None if match[2] is None else int(match[2] or 0)))
+    return wanted
+
+
+def _id_test(view: View, jobs: list[DemoJob], text: str) -> Callable[[DemoJob], bool]:
+    wanted = _ids(text)
 
     def named(job: DemoJob) -> bool:
         return any(_is(job, base, task) for base, task in wanted)
 
-    if len(words) == 1 and not any(named(job) for job in jobs):
+    if len(wanted) == 1 and not any(named(job) for job in jobs):
         raise Misused(said(err="slurm_load_jobs error: Invalid job id specified\n", rc=1))
     return named
 

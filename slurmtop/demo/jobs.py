@@ -28,6 +28,16 @@ class Ending(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class Prepared(StrEnum):
+    """What in a job is ready for USR1; whatever else gets it dies of it."""
+
+    TRAP = "trap"
+    """The batch shell, which traps it while it waits for srun."""
+    RANKS = "ranks"
+    """The training processes; the launcher above them ignores it."""
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """What ``sbatch`` was given, and how the job behaves.
@@ -35,7 +45,8 @@ class Spec:
     ``gpus``, ``cpus`` and ``mem_mib`` count per node. ``run_s`` is how long it runs when left
     alone; None runs into its time limit. ``hang_s`` is when its log goes silent.
     ``depends_on`` is the id of an ``afterok`` dependency. ``fixed_reason`` keeps it waiting
-    for good. ``story`` names the writer of its log.
+    for good. ``story`` names the writer of its log, ``error`` the exception that it fails with.
+    ``retries`` is how often its script requeues it after a failure.
     """
 
     name: str
@@ -59,6 +70,9 @@ class Spec:
     script: str | None = "train.sbatch"
     step_command: str = "python train.py"
     steps: bool = True
+    prepared: Prepared = Prepared.TRAP
+    error: str | None = None
+    retries: int = 0
     requeue: bool = True
     append: bool = False
     comment: str | None = None
@@ -105,6 +119,13 @@ class Run:
     by_uid: int | None = None
     marks: list[tuple[int, str]] = field(default_factory=list)
     """Lines that something from outside made the job write, with their time."""
+    saved: list[tuple[int, int]] = field(default_factory=list)
+    """(time, step) of checkpoints that somebody asked for; one that the end came before is
+    lost."""
+    step_exit: tuple[int, int] | None = None
+    """Of a run whose script requeued the job: how its step had failed before."""
+    requeued_t: int | None = None
+    """When a run that was over was put back; accounting takes that for its end."""
 
 
 @dataclass(slots=True, kw_only=True)

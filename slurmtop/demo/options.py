@@ -7,21 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a program printed. ``took_s`` is how long it made one wait."""
+    """What a program printed. ``took_s`` is how long it made one wait; ``waits_s`` is what it
+    waits itself, by the clock of the cluster."""
 
     rc: int = 0
     out: bytes = b""
     err: bytes = b""
     took_s: float = 0.05
+    waits_s: float = 0.0
 
 
-def said(out: str = "", err: str = "", rc: int = 0, took_s: float = 0.05) -> Answer:
+def said(
+    out: str = "", err: str = "", rc: int = 0, took_s: float = 0.05, waits_s: float = 0.0
+) -> Answer:
     """An answer in text; bytes that were no UTF-8 come back as they went in."""
     return Answer(
         rc,
         out.encode("utf-8", "surrogateescape"),
         err.encode("utf-8", "surrogateescape"),
         took_s,
+        waits_s,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 
 from slurmtop.demo import (
     answers_sacct,
+    answers_sacctmgr,
     answers_scancel,
     answers_scontrol,
     answers_sinfo,
@@ -48,6 +49,7 @@ class DemoRunner:
         self._memo: dict[str, dict[int, tuple[object, str]]] = {}
         self._programs: dict[str, Callable[[View, tuple[str, ...]], Answer]] = {
             "sacct": answers_sacct.answer,
+            "sacctmgr": answers_sacctmgr.answer,
             "scancel": answers_scancel.answer,
             "scontrol": answers_scontrol.answer,
             "sdiag": self._sdiag,
@@ -56,13 +58,14 @@ class DemoRunner:
         }
 
     async def run(self, command: Command) -> Completed:
-        """The answer of the real program, in its form. Only an outage makes one wait."""
+        """The answer of the real program, in its form. Little makes one wait: an outage, and a
+        signal for a job that waits itself."""
         started_at = self._clock.now()
         answer = self._answer(command)
-        if answer.took_s >= 1:
-            limit = min(answer.took_s, command.timeout_s)
-            await self._clock.sleep(limit)
-            if command.timeout_s < answer.took_s:
+        took_s = answer.took_s + answer.waits_s / self._clock.speed
+        if took_s >= 1 or answer.waits_s:
+            await self._clock.sleep(min(took_s, command.timeout_s))
+            if command.timeout_s < took_s:
                 return Completed(None, b"", b"", started_at, command.timeout_s)
         out = answer.out[: command.max_bytes]
         return Completed(
@@ -70,7 +73,7 @@ class DemoRunner:
             out,
             answer.err[: command.max_bytes],
             started_at,
-            answer.took_s,
+            took_s,
             truncated=len(out) < len(answer.out),
         )
 

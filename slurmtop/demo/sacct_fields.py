@@ -10,9 +10,10 @@ from slurmtop.demo.text import cpu_secs, fold_hosts, padded_secs, short_task_lis
 from slurmtop.demo.values import (
     View,
     default_stdout,
-    derived_exit,
+    derived_code,
     raw_path,
     script_path,
+    step_name,
     tasks_per_node,
     tres_by_name,
 )
@@ -84,7 +85,7 @@ def _name(view: View, row: Row) -> str:
     if row.step == "batch":
         return "batch"
     if row.step:
-        return row.job.spec.step_command.split()[0]
+        return step_name(row.job.spec)
     return row.job.spec.name.replace('"', "`")
 
 
@@ -285,7 +286,13 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
 
 
 def _derived(row: Row) -> tuple[int, int]:
-    return derived_exit(row.job) if row.run is row.job.run else (0, 0)
+    run = row.run
+    if run is None or not row.job.spec.steps:
+        return 0, 0
+    if run.step_exit is not None:
+        return run.step_exit
+    failed = run.state in ("FAILED", "OUT_OF_MEMORY")
+    return derived_code(run.state or "", run.exit) if failed else (0, 0)
 
 
 def _died(row: Row) -> bool:

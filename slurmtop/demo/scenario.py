@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from slurmtop.demo.jobs import DemoJob, Ending, Spec
+from slurmtop.demo.jobs import DemoJob, Ending, Prepared, Spec
 from slurmtop.demo.scheduler import schedule
 from slurmtop.demo.specs import scatter, task_spec
 from slurmtop.demo.world import World
@@ -78,6 +78,8 @@ def _pretrain(**given: Any) -> Spec:
         run_s=30 * HOUR,
         workdir="/shared/alice/pretrain",
         stdout="logs/pretrain_%j.log",
+        step_command="torchrun --nproc-per-node=8 train.py",
+        prepared=Prepared.RANKS,
         **given,
     )
 
@@ -119,6 +121,26 @@ def _history(world: World) -> None:
     _ended(world, 4809, fine, -79, -75, {"gpu05": (4,)})
 
 
+def _looping(world: World) -> None:
+    """A job whose script has put it back three times: it fails in the same way each time."""
+    spec = _spec(
+        "reward-model", 2, limit_s=8 * HOUR, run_s=4 * MINUTE, ending=Ending.FAILED, exit_code=1,
+        append=True, retries=3, story="epochs", workdir="/shared/alice/rlhf",
+        stdout="logs/reward_%j.log", script="reward.sbatch", prepared=Prepared.NOTHING,
+        error="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.31 GiB."
+        " GPU 0 has a total capacity of 79.11 GiB of which 1.94 GiB is free.",
+    )  # fmt: skip
+    job = world.submit(spec, -115 * MINUTE, id=4807, priority=12_000)
+    for attempt in range(4):
+        start = (-112 + 7 * attempt) * MINUTE
+        end = start + 4 * MINUTE
+        world.place(job, start, {"gpu05": (5, 6)}, end_t=end)
+        if attempt < spec.retries:
+            run = job.runs[-1]
+            run.state, run.exit, run.step_exit = "REQUEUED", (0, 0), (1, 0)
+            job.restarts, job.submit_t, job.eligible_t = attempt + 1, end, end + 121
+
+
 def _running_now(world: World) -> None:
     _running(world, 4811, _pretrain(), -312, {"gpu01": ALL8, "gpu02": ALL8})
     het = _spec(
@@ -131,7 +153,7 @@ def _running_now(world: World) -> None:
     world.join([learner, _running(world, 4816, actors, -26, {"gpu05": (5, 6)})])
     hung = _spec(
         "moe-8x7b", nodes=2, limit_s=DAY, hang_s=112 * MINUTE, workdir="/shared/alice/moe",
-        stdout="logs/moe_%j.log",
+        stdout="logs/moe_%j.log", prepared=Prepared.NOTHING,
     )  # fmt: skip
     _running(world, 4817, hung, -123, {"gpu03": ALL8, "gpu04": ALL8})
     _requeued(world)
@@ -157,7 +179,7 @@ def _requeued(world: World) -> None:
     job = world.submit(sft, -186 * MINUTE, id=4822, priority=12_000)
     world.place(job, -175 * MINUTE, {"gpu05": (0, 1, 2, 3)}, end_t=-52 * MINUTE)
     first = job.runs[-1]
-    first.state, first.exit, first.by_uid = "REQUEUED", (0, 15), None
+    first.state, first.exit, first.by_uid = "REQUEUED", (0, 0), None
     job.restarts, job.exit, job.submit_t = 1, (0, 0), -52 * MINUTE
     job.end_t, job.by_uid, job.eligible_t = None, None, -50 * MINUTE + 1
     world.place(job, -48 * MINUTE, {"gpu05": (0, 1, 2, 3)})
@@ -223,6 +245,7 @@ def _broken_nodes(world: World) -> None:
 def fill_busy(world: World) -> None:
     _broken_nodes(world)
     _history(world)
+    _looping(world)
     _running_now(world)
     _sweep(world)
     _pending(world)

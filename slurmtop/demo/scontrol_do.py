@@ -9,7 +9,7 @@ from slurmtop.demo.jobs import DemoJob
 from slurmtop.demo.nodes import MAX_TIME_S, NODE_NAMES
 from slurmtop.demo.options import Answer, said
 from slurmtop.demo.scheduler import schedule
-from slurmtop.demo.text import task_rows
+from slurmtop.demo.text import expand_hosts, task_rows
 from slurmtop.demo.values import View
 
 _OK = "No error"
@@ -37,12 +37,17 @@ def do(view: View, verb: str, words: tuple[str, ...]) -> Answer:
         return _update(view, words)
     lines: list[str] = []
     failed = False
-    for text in (name for word in words for name in word.split(",") if name):
+    for text in (name for word in words for name in _split(word)):
         complaint = _one(view, verb, text)
         lines.extend(complaint)
         failed = failed or bool(complaint)
     schedule(view.world)
     return said(err="".join(f"{line}\n" for line in lines), rc=int(failed))
+
+
+def _split(text: str) -> list[str]:
+    """Ids between commas; those in a task list part nothing."""
+    return [name for name in re.split(r",(?![^\[]*\])", text) if name]
 
 
 def _one(view: View, verb: str, text: str) -> list[str]:
@@ -160,7 +165,7 @@ def _update(view: View, words: tuple[str, ...]) -> Answer:
         if name not in _KNOWN_KEYS | {"job"}:
             complaint = f"Update of this parameter is not supported: {word}\nRequest aborted\n"
             return said(err=complaint, rc=1)
-    lines = [line for text in ids[0].split(",") for line in _update_one(view, text, changes)]
+    lines = [line for text in _split(ids[0]) for line in _update_one(view, text, changes)]
     schedule(view.world)
     return said(err="".join(f"{line}\n" for line in lines), rc=int(bool(lines)))
 
@@ -171,12 +176,19 @@ def _update_one(view: View, text: str, changes: list[tuple[str, str]]) -> list[s
         return [f"{_NO_ID} for job {text}"]
     if not all(view.mine(job) for job in jobs):
         return [f"{_NOT_MINE} for job {text}"]
+    if jobs[0].array_id is not None:
+        return _array(view, lambda view, job: _change_all(view, job, changes), jobs, text)
+    words = [_change_all(view, job, changes) for job in jobs]
+    bad = [word for word in words if word != _OK]
+    return [f"{bad[0]} for job {text}"] if bad else []
+
+
+def _change_all(view: View, job: DemoJob, changes: list[tuple[str, str]]) -> str:
     for name, value in changes:
-        for job in jobs:
-            word = _change(view, job, name, value)
-            if word != _OK:
-                return [f"{word} for job {text}"]
-    return []
+        word = _change(view, job, name, value)
+        if word != _OK:
+            return word
+    return _OK
 
 
 def _change(view: View, job: DemoJob, name: str, value: str) -> str:
@@ -185,10 +197,10 @@ def _change(view: View, job: DemoJob, name: str, value: str) -> str:
     if name == "excnodelist":
         if not job.pending:
             return "Job is no longer pending execution"
-        nodes = tuple(word for word in value.split(",") if word)
-        if any(word not in NODE_NAMES for word in nodes):
+        nodes = expand_hosts(value)
+        if any(name not in NODE_NAMES for name in nodes):
             return "Invalid node name specified"
-        job.exc_nodes = nodes
+        job.exc_nodes = tuple(dict.fromkeys(nodes))
     elif name == "timelimit":
         return _change_limit(view, job, value)
     elif name == "comment":
@@ -213,7 +225,7 @@ def _change_limit(view: View, job: DemoJob, value: str) -> str:
         seconds = (first or 0) * 60 + (second or 0)
     if not 0 < seconds <= MAX_TIME_S[job.spec.partition]:
         return _BAD_TIME
-    if job.running and seconds > job.limit_s:
+    if seconds > job.limit_s:
         return _DENIED
     view.world.set_limit(job, seconds)
     return _OK

@@ -1,6 +1,6 @@
 """The batch scripts of the simulated jobs."""
 
-from slurmtop.demo.jobs import Spec
+from slurmtop.demo.jobs import Prepared, Spec
 from slurmtop.demo.text import padded_secs
 from slurmtop.demo.values import tasks_per_node
 
@@ -31,14 +31,43 @@ def batch_script(spec: Spec) -> str:
     if spec.append:
         lines.append("#SBATCH --open-mode=append")
     lines.append("#SBATCH --requeue" if spec.requeue else "#SBATCH --no-requeue")
-    lines += ["#SBATCH --signal=B:USR1@120", ""]
-    if spec.steps:
-        lines += [
-            "export NCCL_DEBUG=INFO",
-            "trap 'echo \"got USR1, saving a checkpoint\"; wait' USR1",
+    if spec.steps and spec.prepared is not Prepared.NOTHING:
+        to = "B:" if spec.prepared is Prepared.TRAP else ""
+        lines.append(f"#SBATCH --signal={to}USR1@120")
+    lines += ["", *_body(spec)]
+    return "\n".join(lines) + "\n"
+
+
+def _body(spec: Spec) -> list[str]:
+    if not spec.steps:
+        return ["exec ./run.sh"]
+    head = "export NCCL_DEBUG=INFO"
+    if spec.prepared is Prepared.TRAP:
+        return [
+            head,
+            "trap 'echo \"got USR1, saving a checkpoint\"; touch save-now' USR1",
             f"srun {spec.step_command} &",
+            "step=$!",
+            "# A trap ends one wait, not the step.",
+            'while kill -0 "$step" 2>/dev/null; do',
+            '    wait "$step"',
+            "done",
+        ]
+    if spec.prepared is Prepared.RANKS:
+        return [
+            head,
+            "# The launcher would die of USR1; the ranks set their own handler.",
+            f"srun bash -c 'trap \"\" USR1; exec {spec.step_command}' &",
             "wait",
         ]
-    else:
-        lines.append("exec ./run.sh")
-    return "\n".join(lines) + "\n"
+    if spec.retries:
+        return [
+            head,
+            f"srun {spec.step_command} && exit 0",
+            f'if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {spec.retries} ]; then',
+            '    scontrol requeue "$SLURM_JOB_ID"',
+            "    sleep 60",
+            "fi",
+            "exit 1",
+        ]
+    return [head, f"srun {spec.step_command}"]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from slurmtop.demo.jobs import DemoJob
 from slurmtop.demo.nodes import CLUSTER
-from slurmtop.demo.text import mem_text, squeue_secs
+from slurmtop.demo.text import fold_hosts, mem_text, squeue_secs
 from slurmtop.demo.values import (
     LOGIN,
     View,
@@ -115,7 +115,7 @@ _TABLE: tuple[tuple[str, str, str, Value], ...] = (
     ("submittime", "SUBMIT_TIME", "V", lambda v, j: v.iso(j.submit_t)),
     ("wckey", "WCKEY", "w", _const("(null)")),
     ("licenses", "LICENSES", "W", _const("(null)")),
-    ("excnodes", "EXC_NODES", "x", lambda v, j: ",".join(j.exc_nodes)),
+    ("excnodes", "EXC_NODES", "x", lambda v, j: fold_hosts(j.exc_nodes)),
     ("corespec", "CORE_SPEC", "X", _const("N/A")),
     ("nice", "NICE", "y", _const("0")),
     ("schednodes", "SCHEDNODES", "Y", _const("(null)")),

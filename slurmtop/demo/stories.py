@@ -69,6 +69,8 @@ class Teller:
                 ran_s = min(ran_s, hang_s)
             lines = max(0, ran_s - WARM_UP_S) // STEP_EVERY_S
             saved += lines // SAVE_EVERY_LINES * SAVE_EVERY_LINES * STEPS_PER_LINE
+            asked = (step for t, step in run.saved if run.end_t is None or t <= run.end_t)
+            saved = max((saved, *asked))
         return saved
 
 
@@ -279,6 +281,20 @@ def tokens(teller: Teller) -> Iterator[Piece]:
 def quiet(teller: Teller) -> Iterator[Piece]:
     """A service that says where it listens and no more."""
     yield _text(teller.t + 8, f"listening on {teller.run.nodes[0]}:8888")
+
+
+def step_at(teller: Teller, t: int) -> int | None:
+    """The step that the run has counted by ``t``; None for what counts none, or not yet."""
+    spec, ran_s = teller.job.spec, t - teller.t
+    if spec.story == "pretrain":
+        if spec.hang_s is not None and teller.hangs:
+            ran_s = min(ran_s, spec.hang_s)
+        lines = (ran_s - WARM_UP_S) // STEP_EVERY_S + 1
+        return teller.first_step + lines * STEPS_PER_LINE if lines > 0 else None
+    if spec.story == "bar":
+        done = BAR_SAVED * teller.attempt
+        return min(BAR_STEPS, done + (ran_s - 60) // 20 * 5) if ran_s >= 60 else None
+    return None
 
 
 STORIES: dict[str, Story] = {

@@ -82,6 +82,20 @@ def fold_hosts(names: Iterable[str]) -> str:
     return ",".join(folded + plain)
 
 
+def expand_hosts(text: str) -> list[str]:
+    """``gpu[01-03,07],login1`` as names; what is no list stays as it is."""
+    out: list[str] = []
+    for name in re.findall(r"[^,\[\]]*\[[^\]]*\]|[^,]+", text):
+        prefix, bracket, inner = name.partition("[")
+        numbers = parse_tasks(inner.rstrip("]"), 4_096) if bracket else None
+        if numbers is None:
+            out.append(name)
+            continue
+        width = len(re.split("[-,]", inner, maxsplit=1)[0])
+        out.extend(f"{prefix}{number:0{width}}" for number in numbers)
+    return out
+
+
 def task_list(tasks: Sequence[int]) -> str:
     """``4-19``, ``1,3-5``, or ``0-998:2`` where many tasks stand a regular step apart."""
     if len(tasks) > 5 and tasks[-1] - tasks[0] > 10:

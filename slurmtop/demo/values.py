@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from slurmtop.demo.jobs import DemoJob, Spec
+from slurmtop.demo.jobs import DemoJob, Prepared, Spec
 from slurmtop.demo.nodes import GPUS
 from slurmtop.demo.text import fold_hosts, mem_text, task_list
 from slurmtop.demo.world import World
@@ -105,8 +105,28 @@ def tasks_per_node(spec: Spec) -> int:
 
 def derived_exit(job: DemoJob) -> tuple[int, int]:
     """The highest exit of the steps, as far as a step failed by itself."""
-    failed = job.state in ("FAILED", "OUT_OF_MEMORY") and job.spec.steps and job.exit[0] < 128
-    return job.exit if failed else (0, 0)
+    failed = job.state in ("FAILED", "OUT_OF_MEMORY") and job.spec.steps
+    return derived_code(job.state, job.exit) if failed else (0, 0)
+
+
+def derived_code(state: str, exit: tuple[int, int]) -> tuple[int, int]:
+    """What a job's exit says of its step: the script hands 128 and the signal on, and a batch
+    shell that died took a step with it that was fine."""
+    code, signal = exit
+    if code > 128:
+        return 0, code - 128
+    return (0, 0) if state == "FAILED" and signal else exit
+
+
+def steps_of(job: DemoJob) -> tuple[str, ...]:
+    """The steps of a run, in Slurm's order; only the leader of a het job has a batch shell."""
+    steps = ("0",) if job.spec.steps else ()
+    return steps if job.het_offset else (*steps, "batch")
+
+
+def step_name(spec: Spec) -> str:
+    """The name of what srun starts: a shell where one stands in front of the launcher."""
+    return "bash" if spec.prepared is Prepared.RANKS else spec.step_command.split()[0]
 
 
 def last_look(job: DemoJob) -> int:

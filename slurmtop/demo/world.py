@@ -13,6 +13,7 @@ from dataclasses import replace
 from slurmtop.demo.jobs import DemoJob, Run, Spec
 from slurmtop.demo.nodes import NODE_NAMES, DemoNode
 from slurmtop.demo.scheduler import schedule
+from slurmtop.demo.signal_words import death_word
 from slurmtop.demo.specs import scatter, strangers_spec
 
 MIN_JOB_AGE_S = 2 * 86_400
@@ -154,16 +155,19 @@ class World:
 
     # Time
 
-    def at(self, t: int, kind: str, job: DemoJob | None = None, uid: int = 0) -> None:
-        """Plan an event; it is dropped when the job has changed its state by then."""
+    def at(self, t: int, kind: str, job: DemoJob | None = None, number: int = 0) -> None:
+        """Plan an event; it is dropped when the job has changed its state by then.
+
+        ``number`` is who kills it, or the signal that it dies of.
+        """
         self._event_count += 1
         ident, moves = (job.id, job.moves) if job is not None else (0, 0)
-        heapq.heappush(self._events, (t, self._event_count, kind, ident, moves, uid))
+        heapq.heappush(self._events, (t, self._event_count, kind, ident, moves, number))
 
     def advance(self, t: int) -> None:
         """Work off everything that happens up to ``t``. Time never goes back."""
         while self._events and self._events[0][0] <= t:
-            when, _, kind, ident, moves, uid = heapq.heappop(self._events)
+            when, _, kind, ident, moves, number = heapq.heappop(self._events)
             self.t = max(self.t, when)
             job = self.jobs.get(ident)
             if kind == "arrive":
@@ -173,9 +177,11 @@ class World:
             elif kind == "end":
                 self.finish(job, self._plan(job)[1])
             elif kind == "kill":
-                self.finish(job, "CANCELLED", uid=uid)
-            elif kind == "stop":
-                self.finish(job, "FAILED", code=(128 + 15, 0))
+                self.finish(job, "CANCELLED", uid=number)
+            elif kind == "step dies":
+                self.finish(job, "FAILED", code=(128 + number, 0))
+            elif kind == "shell dies":
+                self.finish(job, "FAILED", code=(0, number))
             elif kind == "clear":
                 self._clear(job)
             schedule(self)
@@ -212,9 +218,10 @@ class World:
         busy = job.running
         run = job.run
         if run is not None:
-            run.state, run.by_uid = "REQUEUED", None
             if busy:
-                run.end_t, run.exit = self.t, (0, 15)
+                run.state, run.by_uid, run.end_t, run.exit = "REQUEUED", None, self.t, (0, 0)
+            else:
+                run.requeued_t = self.t
         job.moves += 1
         job.state, job.submit_t, job.start_t, job.end_t = "PENDING", self.t, None, None
         job.exit, job.by_uid, job.ends_at = (0, 0), None, None
@@ -312,6 +319,8 @@ class World:
         job.state, job.end_t, job.exit = state, t, code
         job.by_uid = uid if state == "CANCELLED" else None
         job.reason, job.ends_at = ENDED_REASON.get(state, "None"), None
+        if state == "FAILED" and code[1]:
+            job.reason = f"RaisedSignal:{code[1]}({death_word(code[1]).replace(' ', '_')})"
         run = job.run
         if run is not None:
             run.end_t, run.state, run.exit, run.by_uid = t, state, code, job.by_uid

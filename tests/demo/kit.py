@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from slurmtop.collect.clock import spawn
 from slurmtop.demo import make_demo
 from slurmtop.demo.clock import DemoClock
 from slurmtop.demo.runner import DemoRunner
 from slurmtop.demo.world import World
 from slurmtop.model.ports import Command, Completed
-from tests.fakes import FakeClock
+from tests.fakes import FakeClock, settle
 
 CAPTURES = Path(__file__).parents[2] / "fixtures" / "slurm" / "24.11.5"
 SPEED = 60.0
@@ -42,6 +43,14 @@ class Lab:
 
     async def done(self, *argv: str) -> Completed:
         return await self.runner.run(Command(argv))
+
+    async def patient(self, *argv: str) -> Completed:
+        """As ``done``, for what may wait by the clock of the cluster."""
+        task = spawn(self.done(*argv), name=" ".join(argv))
+        await settle()
+        while not task.done():
+            await self.later(60)
+        return await task
 
     async def later(self, seconds: float) -> None:
         """Let simulated seconds pass."""

@@ -139,29 +139,6 @@ async def test_the_whole_array_goes_with_its_id() -> None:
     assert await demo.ask("squeue", "-h", "-j", "4830") == ""
 
 
-async def test_signals_reach_whom_the_real_one_would_reach() -> None:
-    demo = lab()
-    assert await demo.refused("scancel", "--signal=NOPE", "4811") == (
-        1,
-        capture("scancel_badsig.err"),
-    )
-    assert await demo.refused("scancel", "--signal=USR1", "--batch", "4922") == (
-        228,
-        capture("scancel_signal_pending.err").replace("24", "4922"),
-    )
-    assert await demo.refused("scancel", "--signal=USR1", "--batch", "4801") == (
-        1,
-        capture("scancel_signal_finished.err").replace("20", "4801"),
-    )
-    await demo.ask("scancel", "--signal=USR1", "4811")
-    await demo.later(120)
-    log = await demo.log(PRETRAIN_LOG)
-    assert "got USR1, saving a checkpoint\n" in log
-    assert await demo.state("4811") == "RUNNING"
-    after = log.split("saving a checkpoint\n")[1]
-    assert "step 12480/72000" in after, "training goes on behind it"
-
-
 async def test_a_step_killed_by_signal_fails_the_job_and_a_kill_cancels_it() -> None:
     demo = lab()
     await demo.ask("scancel", "--signal=TERM", "4811")
@@ -292,6 +269,98 @@ async def test_requeue_in_held_state_waits_for_a_release() -> None:
     assert (await demo.log("/shared/alice/sft/logs/sft_4822.log")).count("DUE TO JOB REQUEUE") == 4
     await demo.ask("scontrol", "release", "4822")
     assert await reason(demo, "4822") == "Priority"
+
+
+async def test_a_list_of_ids_goes_on_after_a_refusal() -> None:
+    demo = lab()
+    assert await demo.refused("scontrol", "hold", "4922,99999,4910") == (
+        1,
+        "Invalid job id specified for job 99999\nslurm_suspend error: Invalid job id specified\n",
+    )
+    assert await reason(demo, "4922") == "JobHeldUser"
+    assert await reason(demo, "4910") == "JobHeldUser"
+    assert await demo.refused("scontrol", "requeue", "4817,4922,4826,4803") == (
+        1,
+        "Job is pending execution for job 4922\nAccess/permission denied for job 4826\n",
+    )
+    assert await demo.state("4803") == "PENDING"
+    limits = ("JobId=4922,99998,4910", "TimeLimit=5")
+    assert await demo.refused("scontrol", "update", *limits) == (
+        1,
+        "Invalid job id specified for job 99998\n",
+    )
+    assert await demo.ask("squeue", "-h", "-j", "4922,4910", "-o", "%l") == "5:00\n5:00\n"
+
+
+async def test_a_task_list_is_one_id_with_commas_of_its_own() -> None:
+    demo = lab()
+    done = await demo.done("scontrol", "requeue", "4830_[68,70-71]")
+    assert (done.rc, done.stderr) == (0, b"")
+    for task in ("68", "70", "71"):
+        shown = await demo.ask("scontrol", "show", "job", f"4830_{task}")
+        assert "Restarts=1 " in shown
+    assert "Restarts=0 " in await demo.ask("scontrol", "show", "job", "4830_69")
+    assert await demo.refused("scontrol", "update", "JobId=4830_[3-5]", "TimeLimit=3") == (
+        1,
+        "4830_3-5: Job has already finished\n",
+    )
+    rc, text = await demo.refused("scontrol", "update", "JobId=4830", "TimeLimit=3")
+    assert rc == 1
+    assert text.startswith("4830_0-66")
+    assert text.endswith("-999: No error\n")
+
+
+async def test_a_completed_task_that_is_requeued_runs_again() -> None:
+    demo = lab()
+    assert await demo.state("4830_3") == "COMPLETED"
+    await demo.ask("scontrol", "requeue", "4830_3")
+    assert await demo.state("4830_3") == "PENDING"
+    rows = await demo.ask("sacct", "-D", "-X", "-n", "-P", "-j", "4830_3", "-o", "State,ExitCode")
+    assert rows == "REQUEUED|0:0\nPENDING|0:0\n"
+
+
+async def test_nodes_are_excluded_as_a_host_list_and_read_back_by_a_letter() -> None:
+    demo = lab()
+    await demo.ask("scontrol", "update", "JobId=4922,4910", "ExcNodeList=gpu[01-03,05]")
+    both = await demo.ask("squeue", "--local", "-h", "-j", "4922,4910", "-o", "%i|%x")
+    assert set(both.split()) == {"4922|gpu[01-03,05]", "4910|gpu[01-03,05]"}
+    assert "ExcNodeList=gpu[01-03,05]\n" in await demo.ask("scontrol", "show", "job", "4922")
+    assert await demo.refused("scontrol", "update", "JobId=4922", "ExcNodeList=gpu[01-99]") == (
+        1,
+        "Invalid node name specified for job 4922\n",
+    )
+    unknown = await demo.done("squeue", "-h", "-j", "4922", "-O", "ExcNodes")
+    assert b"Invalid job format specification" in unknown.stderr
+    flags = await demo.ask("squeue", "-h", "-j", "4914", "-O", "Requeue:|,BatchFlag:|")
+    assert flags == "0|1|\n"
+
+
+async def test_a_limit_is_lowered_and_never_raised() -> None:
+    demo = lab()
+    for job in ("4822", "4922"):
+        assert await demo.refused("scontrol", "update", f"JobId={job}", "TimeLimit=1440") == (
+            1,
+            f"Access/permission denied for job {job}\n",
+        )
+        await demo.ask("scontrol", "update", f"JobId={job}", "TimeLimit=90")
+        assert await demo.ask("squeue", "-h", "-j", job, "-o", "%l") == "1:30:00\n"
+
+
+async def test_what_had_failed_by_itself_keeps_its_log_and_its_exit_when_it_is_put_back() -> None:
+    demo = lab()
+    path = "/shared/alice/rlhf/logs/reward_4807.log"
+    before = await demo.log(path)
+    await demo.ask("scontrol", "requeue", "4807")
+    rows = await demo.ask(
+        "sacct", "-D", "-n", "-P", "-j", "4807", "-o", "JobID,State,ExitCode,DerivedExitCode,End"
+    )
+    assert rows.splitlines()[9:] == [
+        "4807|REQUEUED|1:0|1:0|2031-05-05T12:00:00",
+        "4807.batch|FAILED|1:0||2031-05-05T10:33:00",
+        "4807.0|FAILED|1:0||2031-05-05T10:33:00",
+        "4807|PENDING|0:0|0:0|Unknown",
+    ]
+    assert await demo.log(path) == before, "Slurm says nothing of a requeue that ends no run"
 
 
 async def test_update_changes_what_a_user_may_change() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from slurmtop.model.ports import Command
 from tests.demo.kit import Lab, lab
 
-PROGRAMS = ("squeue", "scontrol", "sinfo", "sacct", "scancel", "sdiag")
+PROGRAMS = ("squeue", "scontrol", "sinfo", "sacct", "sacctmgr", "scancel", "sdiag")
 WORDS = (
     "-h", "-a", "-o", "-O", "-t", "-j", "-u", "-M", "-r", "-S", "-n", "-X", "-D", "-P", "-d",
     "-s", "-v", "-l", "--me", "--start", "--version", "--delimiter", "show", "job", "node",
@@ -15,7 +15,10 @@ WORDS = (
     "4830_*", "4815+1", "4919", "4826", "99999999", "0", "abc", "all", "R,PD", "aurora", "alice",
     "nosuch", "jobid=4910", "timelimit=10", "ExcNodeList=gpu01", "nodename=gpu01", "USR1", "9",
     "JobID:|,State:.9x", "JobID,State", "%i %T", "%.18i|%R", "now-1hour", "2031-05-05", "-",
-    "gpu[01-03]", "a[1", "", "=", "%", "\x1e", "\n",
+    "--ctld", "--signal=USR1", "--batch", "--full", "--local", "-s4811.0", "--steps", "4811.0",
+    "4811.batch", "4822", "4807", "4830_[70,72-74]", "4922,4811", "JobId=4830_[80-82],4910",
+    "TimeLimit=5", "ExcNodeList=gpu[01-02]", "user", "where", "name=alice", "withcoord",
+    "StepID:|,StepName:#", "gpu[01-03]", "a[1", "", "=", "%", "\x1e", "\n",
 )  # fmt: skip
 arguments = st.one_of(st.sampled_from(WORDS), st.text(max_size=12))
 
@@ -40,7 +43,7 @@ async def test_so_is_any_row_of_them(story: list[tuple[str, list[str]]]) -> None
 
 
 async def _answered(demo: Lab, program: str, argv: list[str]) -> None:
-    done = await demo.runner.run(Command((program, *argv)))
+    done = await demo.patient(program, *argv)
     assert done.rc is not None
     assert done.rc == 0 or done.stderr.strip() or done.stdout.strip()
     assert done.started_at.tzinfo is not None

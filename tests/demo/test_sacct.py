@@ -77,7 +77,7 @@ async def test_duplicates_show_the_run_before_the_requeue() -> None:
     assert [row["State"] for row in newest] == ["RUNNING"]
     both = await rows(demo, "-X", "-D", "-j", "4822")
     assert [(row["State"], row["ExitCode"]) for row in both] == [
-        ("REQUEUED", "0:15"),
+        ("REQUEUED", "0:0"),
         ("RUNNING", "0:0"),
     ]
     steps = await rows(demo, "-D", "-j", "4822")
