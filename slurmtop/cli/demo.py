@@ -68,6 +68,7 @@ def run(options: Options) -> int:
         NoLog(),
         read_only=config.read_only,
         read_back=QueueReadBack(wiring.runner),
+        dry_run=options.dry_run,
     )
     for note in config.notes:
         print(f"slurmtop: {note}", file=sys.stderr)

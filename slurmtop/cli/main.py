@@ -19,7 +19,7 @@ from slurmtop.cli.errors import (
     EndedBySignal,
     UsageError,
 )
-from slurmtop.cli.options import Options, parse_arguments
+from slurmtop.cli.options import ACTIONS, Options, parse_arguments
 from slurmtop.cli.terminal import has_terminal
 from slurmtop.model.text import visible
 
@@ -30,8 +30,9 @@ _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run slurmtop and return its exit status. Never prints a traceback.
 
-    0 fine; 1 could not do its work, or the job is unknown everywhere; 2 ``why`` found a
-    problem; 64 usage; 130 interrupted; 143 and 129 ended by SIGTERM and SIGHUP.
+    0 fine; 1 could not do its work, an action was not done to every job, or the job is unknown
+    everywhere; 2 ``why`` found a problem; 64 usage; 130 interrupted; 143 and 129 ended by
+    SIGTERM and SIGHUP.
     ``SLURMTOP_TRACEBACK=1`` lets a fault of slurmtop itself show where it is.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -86,6 +87,10 @@ def _run(options: Options) -> int:
         from slurmtop.cli import jobs
 
         return jobs.run(options)
+    if options.command in ACTIONS:
+        from slurmtop.cli import control
+
+        return control.run(options)
     if options.command == "demo":
         from slurmtop.cli import demo
 

@@ -11,16 +11,26 @@ from slurmtop.model.text import visible
 
 _EPILOG = (
     "Without a command it opens the screen; without a terminal it prints one plain report."
-    " Exit status: 0 fine, 1 slurmtop could not do its work or nobody knows the job,"
-    " 2 why found a problem, 64 wrong usage."
+    " Exit status: 0 fine, 1 slurmtop could not do its work, an action was not done to every"
+    " job, or nobody knows the job, 2 why found a problem, 64 wrong usage."
 )
+
+#: Each verb that acts on jobs, and what it does.
+ACTIONS = {
+    "cancel": "end jobs, array tasks or one step",
+    "requeue": "end jobs and put them into the queue again; of an array only its failed tasks",
+    "hold": "keep waiting jobs from starting",
+    "release": "let held jobs start again",
+    "signal": "send a signal to what a job runs",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for. ``command`` is tui, demo, why or jobs.
+    """What was asked for. ``command`` is tui, demo, why, jobs, or one of :data:`ACTIONS`.
 
-    None and False mean that the option was not given.
+    None and False mean that the option was not given. ``job_ids``, ``yes``, ``without_log``,
+    ``hold``, ``signal`` and ``to`` are those of the actions.
     """
 
     command: str = "tui"
@@ -37,6 +47,13 @@ class Options:
     config: str | None = None
     record: str | None = None
     replay: str | None = None
+    dry_run: bool = False
+    job_ids: tuple[str, ...] = ()
+    yes: bool = False
+    without_log: bool = False
+    hold: bool = False
+    signal: str = ""
+    to: str = "steps"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,6 +71,7 @@ def parse_arguments(arguments: Sequence[str]) -> Options:
     _catch_bare_job(arguments)
     values = vars(parser.parse_args(list(arguments)))
     values["command"] = values.get("command") or "tui"
+    values["job_ids"] = tuple(values.get("job_ids") or ())
     options = Options(**values)
     _check(options)
     return options
@@ -96,7 +114,58 @@ def build_parser() -> argparse.ArgumentParser:
         "--filter", dest="query", metavar="QUERY", default="", help="as typed after / on the screen"
     )
     _add_all_users(jobs)
+    _add_actions(commands, shared)
     return parser
+
+
+def _add_actions(commands: Any, shared: argparse.ArgumentParser) -> None:
+    for verb, text in ACTIONS.items():
+        one = commands.add_parser(
+            verb,
+            parents=[shared],
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}. Shows the exact command and asks first.",
+        )
+        one.add_argument(
+            "job_ids",
+            metavar="JOB",
+            nargs="+",
+            help="4711, 4711_3, '4711_[1-5,7]', 4711+1, or a step: 4711.0",
+        )
+        one.add_argument("--yes", action="store_true", help="do not ask; warnings are still told")
+        one.add_argument("--json", action="store_true", help="what became of each job, as JSON")
+        _add_dry_run(one)
+        _add_read_only(one, "refuse to do anything")
+        one.add_argument(
+            "--without-log",
+            action="store_true",
+            help="with --yes: go on even where the log of actions cannot be written",
+        )
+        if verb == "requeue":
+            one.add_argument("--hold", action="store_true", help="and hold them there")
+        if verb == "signal":
+            one.add_argument(
+                "--signal", metavar="NAME", required=True, help="USR1, TERM, INT, CONT, …"
+            )
+            one.add_argument(
+                "--to",
+                metavar="WHOM",
+                default="steps",
+                help="steps (default), batch, everything, ranks, or the number of one step",
+            )
+
+
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show the exact commands and run none of them",
+    )
+
+
+def _add_read_only(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--read-only", action="store_true", default=argparse.SUPPRESS, help=text)
 
 
 def _add_shared(parser: argparse.ArgumentParser) -> None:
@@ -122,12 +191,8 @@ def _add_all_users(parser: argparse.ArgumentParser) -> None:
 
 def _add_screen(parser: argparse.ArgumentParser) -> None:
     _add_all_users(parser)
-    parser.add_argument(
-        "--read-only",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="take away every key that changes something",
-    )
+    _add_read_only(parser, "take away every key that changes something")
+    _add_dry_run(parser)
     parser.add_argument(
         "--theme", metavar="NAME", default=argparse.SUPPRESS, help="colours of the screen"
     )

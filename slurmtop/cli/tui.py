@@ -12,8 +12,9 @@ from slurmtop.cli.errors import SIGNAL_STATUS
 from slurmtop.cli.options import Options
 from slurmtop.cli.terminal import aim_at_terminal
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
+from slurmtop.cli.world import make_world
 from slurmtop.cli.zone import LocalZone
-from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info
+from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info, scancel_sends_many
 from slurmtop.collect.facts import gather_job_facts
 from slurmtop.collect.poller import Poller, Source, SourceFailed
 from slurmtop.collect.sacct import Accounting
@@ -34,7 +35,9 @@ def run(options: Options) -> int:
     config = load_settings(options, os.environ)
     wiring = open_wiring(options, os.environ, early_queue=True, all_users=config.all_users)
     read_only = config.read_only or not wiring.live
-    executor = make_executor(wiring, os.environ, read_only=read_only)
+    executor = make_executor(
+        wiring, os.environ, config=config, read_only=read_only, dry_run=options.dry_run
+    )
     return open_screen(wiring, config, executor, read_only=read_only, demo="")
 
 
@@ -67,10 +70,11 @@ async def show(
 
     aim_at_terminal()
     try:
-        info = await _cluster_info(wiring)
-        app = SlurmtopApp(
-            make_services(wiring, config, executor, info, read_only=read_only, demo=demo)
+        info, one_call = await asyncio.gather(
+            _cluster_info(wiring), scancel_sends_many(wiring.runner)
         )
+        services = make_services(wiring, config, executor, info, read_only=read_only, demo=demo)
+        app = SlurmtopApp(replace(services, one_call=one_call))
         app.driver_class = SteadyDriver
         ended_by: list[int] = []
 
@@ -154,7 +158,9 @@ def make_services(
         open_queue=open_queue,
         gather_facts=gather_facts,
         executor=executor,
+        world=make_world(wiring),
         calls_last_minute=wiring.runner.calls_last_minute,
+        commands_run=wiring.runner.recent,
         cluster=wiring.cluster,
         cluster_label=wiring.cluster or info.name or "",
         read_only=read_only,

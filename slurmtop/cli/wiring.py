@@ -21,8 +21,9 @@ from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.recording import RecordingExists, RecordingRunner
 from slurmtop.collect.replay import ReplayRunner
 from slurmtop.collect.squeue import INTERVAL_S, QueueSource
+from slurmtop.collect.syslog_line import send_line
 from slurmtop.collect.who import Who, current_user
-from slurmtop.config import Config, ConfigError, config_path, load_config
+from slurmtop.config import SITE_PATH, Config, ConfigError, config_path, load_config
 from slurmtop.control.action_log import ActionLog, AppendOnly
 from slurmtop.control.commands import cluster_allowed
 from slurmtop.control.execute import Executor
@@ -110,6 +111,7 @@ def load_settings(options: Options, environ: Mapping[str, str]) -> Config:
     try:
         config = load_config(
             path,
+            site_path=SITE_PATH,
             action_ids=frozenset(key.id for key in KEYS),
             must_exist=options.config is not None,
         )
@@ -119,6 +121,7 @@ def load_settings(options: Options, environ: Mapping[str, str]) -> Config:
         config,
         theme=options.theme or config.theme,
         read_only=options.read_only or config.read_only,
+        read_only_from="--read-only" if options.read_only else config.read_only_from,
         all_users=options.all_users or config.all_users,
     )
 
@@ -259,17 +262,30 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "slurmtop"
 
 
-def make_executor(wiring: Wiring, environ: Mapping[str, str], *, read_only: bool) -> Executor:
+def make_executor(
+    wiring: Wiring,
+    environ: Mapping[str, str],
+    *,
+    config: Config,
+    read_only: bool,
+    dry_run: bool,
+) -> Executor:
     """The executor of confirmed actions. A replay is read-only: there is nobody to ask."""
 
     def open_log() -> AppendOnly:
         return _LogFile(PrivateFolder(state_folder(environ)))
 
-    log = ActionLog(open_log, who=wiring.who.name, uid=wiring.who.uid)
+    log = ActionLog(
+        open_log,
+        who=wiring.who.name,
+        uid=wiring.who.uid,
+        syslog=send_line if config.syslog else None,
+    )
     return Executor(
         wiring.runner,
         wiring.clock,
         log,
         read_only=read_only,
         read_back=QueueReadBack(wiring.runner),
+        dry_run=dry_run,
     )

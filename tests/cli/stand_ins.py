@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-PROGRAMS = ("squeue", "scontrol", "sacct", "scancel", "sinfo")
+PROGRAMS = ("squeue", "scontrol", "sacct", "scancel", "sinfo", "sacctmgr")
 
 _SCRIPT = r"""#!PYTHON -IS
 import json, os, sys, time
@@ -56,6 +56,33 @@ def named(job, ids):
     rest = any("_[" in text and text.split("_")[0] == id.split("_")[0] for id in ids)
     return rest or bool(own & set(ids))
 
+def save():
+    with open(path, "w") as file:
+        json.dump(data, file)
+
+def act(verb, text):
+    # What hold, release and requeue do to the queue.
+    said, lines = data.get("scontrol", {}), []
+    for id in text.split(",") if "[" not in text else [text]:
+        found = [job for job in data.get("jobs", []) if named(job, [id])]
+        if id in said or not found:
+            words = said.get(id, "Invalid job id specified")
+            lines.append("%s for job %s" % (words, id))
+            continue
+        for job in found:
+            if verb == "hold":
+                job.update(PriorityLong="0", Reason="JobHeldUser")
+            elif verb == "release":
+                job.update(PriorityLong="5", Reason="None")
+            else:
+                job.update(State="PENDING", Reason="BeginTime", StartTime="N/A", EndTime="N/A",
+                           NodeList="", RestartCnt=str(int(job["RestartCnt"]) + 1))
+                job["SubmitTime"] = "2031-05-05T11:59:00"
+            if verb == "requeuehold":
+                job.update(PriorityLong="0", Reason="job requeued in held state")
+    save()
+    leave(err="".join(line + "\n" for line in lines), rc=1 if lines else 0)
+
 if program == "squeue":
     jobs = data.get("jobs", [])
     ids = value("-j", "--jobs")
@@ -68,6 +95,19 @@ if program == "squeue":
         jobs = [job for job in jobs if job["UserName"] == data["me"]]
     elif value("-u") is not None:
         jobs = [job for job in jobs if job["UserName"] == value("-u")]
+    steps = "-s" in argv
+    if steps:
+        ids = [job["JobArrayID"] for job in jobs]
+        jobs = [step for step in data.get("steps", []) if step["StepID"].split(".")[0] in ids]
+    if value("-O") is None:
+        letters = {"i": "JobArrayID", "A": "JobID", "x": "ExcNodes"}
+        out = ""
+        for job in jobs:
+            text = value("-o")
+            for letter, name in letters.items():
+                text = text.replace("%" + letter, job.get(name, "(null)"))
+            out += text + "\n"
+        leave(out)
     fields = [field.partition(":") for field in value("-O").split(",")]
     out = ""
     for job in jobs:
@@ -84,7 +124,16 @@ if program == "scontrol":
         leave(text)
     if "config" in argv:
         leave("ClusterName = mini\nSLURM_VERSION = 24.11.5\n")
+    if "write" in argv:
+        script = data.get("scripts", {}).get(argv[-2])
+        if script is None:
+            leave(err="job script retrieval failed: Job script not specified\n", rc=1)
+        leave(script)
+    if argv[-2] in ("hold", "release", "requeue", "requeuehold"):
+        act(argv[-2], argv[-1])
     leave()
+if program == "sacctmgr":
+    leave(data.get("sacctmgr", data["me"] + "|ml|None|\n"))
 if program == "sacct":
     rows = data.get("sacct", [])
     ids = value("-j", "--jobs")
@@ -98,15 +147,18 @@ if program == "sacct":
         low = {name.lower(): text for name, text in row.items()}
         lines.append(between.join(low.get(name.split("%")[0].lower(), "") for name in names))
     leave("".join(line + "\n" for line in lines))
+if program == "scancel" and argv == ["--version"]:
+    leave("slurm %s\n" % data.get("version", "22.05.8"))
 if program == "scancel":
+    signal = value("--signal")
+    data["steps"] = [step for step in data.get("steps", []) if signal or step["StepID"] not in argv]
     said = data.get("scancel", {})
     ids = [word for word in argv if word[0].isdigit()]
     for job in data.get("jobs", []):
-        if named(job, ids) and job["JobArrayID"] not in said:
+        if not signal and named(job, ids) and job["JobArrayID"] not in said:
             job["State"] = "CANCELLED"
             job["EndTime"] = "2031-05-05T12:00:00"
-    with open(path, "w") as file:
-        json.dump(data, file)
+    save()
     lines = [said[text] for text in ids if text in said]
     leave(err="".join(line[0] + "\n" for line in lines), rc=lines[-1][1] if lines else 0)
 leave()
@@ -185,6 +237,9 @@ def queue_row(id: str, state: str = "RUNNING", **changes: str) -> dict[str, str]
         "tres-alloc": "cpu=32,mem=64G,node=2,gres/gpu=16",
         "PriorityLong": "4294901758",
         "RestartCnt": "0",
+        "Requeue": "1",
+        "BatchFlag": "1",
+        "BatchHost": "gpu01",
         "HetJobID": "N/A",
         "ArrayJobID": id.split("_")[0],
         "Dependency": "(null)",

@@ -131,7 +131,7 @@ def test_no_color_sends_no_colour(slurm: StandIns, home: Path) -> None:
     with Terminal(environ, "demo") as terminal:
         terminal.wait_for("moe-8x7b")
         terminal.type("?")
-        terminal.wait_for("Everywhere")
+        terminal.wait_for("Turn the sort order round")
         terminal.type("q")
         terminal.type("jK")
         terminal.wait_for("Runs exactly")

@@ -3,10 +3,17 @@
 import argparse
 import ast
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
+from slurmtop.cli.action_report import Report, report_dict
 from slurmtop.cli.options import build_parser
+from slurmtop.config import SETTINGS
+from slurmtop.control.actions import Details, Kind, Recipient, Target
+from slurmtop.control.commands import argvs_for
+from slurmtop.control.outcome import Result
 from slurmtop.demo import SCENARIOS
+from slurmtop.model.ids import JobKey
 from slurmtop.store.query import parse_query
 from slurmtop.store.query_keys import ALIASES, QUERY_KEYS
 from slurmtop.ui.present.help import help_lines
@@ -57,6 +64,38 @@ def programs_in_security_page() -> set[str]:
 
 def test_security_page_lists_exactly_the_programs_that_are_started() -> None:
     assert programs_in_security_page() == programs_in_code()
+
+
+def test_security_page_has_every_word_of_the_commands_that_act() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    section = text.split("## Commands", 1)[1].split("\n## ", 1)[0]
+    target = Target(key=JobKey("", "4711"), ids=("4711",), name="", user="", state_word="RUNNING")
+    words: set[str] = set()
+    for kind in Kind:
+        for recipient in (Recipient.STEPS, Recipient.BATCH, Recipient.EVERYTHING):
+            details = Details(
+                signal="USR1", recipient=recipient, limit_minutes=5, exclude=("gpu01",)
+            )
+            for argv in argvs_for(kind, [target], "", details):
+                words |= {word.split("=", 1)[0] for word in argv if not word[0].isdigit()}
+                words |= {word.split("=", 1)[0] for word in argv if "=" in word}
+    assert len(words) > 8
+    assert {word for word in words if word not in section} == set()
+
+
+def test_the_control_page_names_every_outcome_and_every_field_of_the_json() -> None:
+    text = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
+    for result in Result:
+        assert f"`{result.name.lower()}`" in text, result
+    report = Report(kind=Kind.CANCEL, started_at=datetime.now(UTC))
+    for name in report_dict(report):
+        assert name == "slurmtop" or f"`{name}`" in text, name
+
+
+def test_every_setting_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
+    assert set(rows) == set(SETTINGS)
 
 
 def test_what_is_called_not_yet_used_is_used_by_nothing() -> None:
