@@ -70,7 +70,7 @@ def test_stopped_and_continued_it_goes_on_and_ends(slurm: StandIns, home: Path, 
         terminal.until(lambda: not terminal.restored)
         assert len(list(tasks.iterdir())) <= threads, "no second reader of the keys"
         terminal.type("?")
-        terminal.wait_for("Close, or go back")
+        terminal.wait_for("Turn the sort order round")
         terminal.text = ""
         terminal.type("\x1b")
         terminal.wait_for("my-training")
