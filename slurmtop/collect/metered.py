@@ -1,5 +1,6 @@
 """Counts what slurmtop costs the controller: the figure in the header, and in the tests."""
 
+import re
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -11,16 +12,21 @@ from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
 #: Commands that are kept for whoever wants to see what ran.
 KEPT = 200
 
+#: The ids of a change, with commas between them; those inside brackets divide tasks.
+_IDS = re.compile(r"(?:JobId=)?[0-9][0-9_,\[\]-]*")
+_BETWEEN = re.compile(r",(?![^\[]*\])")
 _NO_CALL = frozenset({"-V", "--version", "--help", "--usage", "--helpformat"})
 
 
 def controller_calls(argv: tuple[str, ...]) -> int:
     """Requests that ``argv`` sends to slurmctld when nothing fails; 0 for other programs.
 
-    Measured with ``sdiag`` before and after twelve runs of each, Slurm 22.05.8: a table and the
-    partitions for squeue, sinfo and ``show node``; one more, about the federation, for chosen
-    jobs without ``--local``; a ping beside ``show config``; the whole job table and the
-    federation for scancel with a signal or a filter. sacct asks slurmdbd, never the controller.
+    Measured with ``sdiag`` before and after, Slurm 22.05.8: a table and the partitions for
+    squeue, sinfo and ``show node``; one more, about the federation, for chosen jobs without
+    ``--local``; the steps alone for ``squeue -s``; a ping beside ``show config``; the whole job
+    table and the federation for scancel with a signal or a filter and without ``--ctld``; else
+    one for each id that scancel or scontrol is to change (from 23.11 on ``scancel --ctld`` hands
+    over all its ids at once: then this is too much). sacct asks slurmdbd, never the controller.
     """
     words = argv[1:]
     if not argv or _NO_CALL.intersection(words):
@@ -28,18 +34,27 @@ def controller_calls(argv: tuple[str, ...]) -> int:
     program = PurePath(argv[0]).name
     federation = 0 if "--local" in words else 1
     if program == "squeue":
+        if "-s" in words:
+            return 1 + federation
         chosen = any(word == "--me" or word[:2] in ("-u", "-j") for word in words)
         return 2 + (federation if chosen else 0)
     if program == "scontrol":
         return _scontrol_calls(words, federation)
     if program == "scancel":
-        return 2 if any(word.startswith("-") for word in words) else 1
+        return _scancel_calls(words)
     return 2 if program == "sinfo" else 0
 
 
+def _scancel_calls(words: tuple[str, ...]) -> int:
+    ids = sum(1 for word in words if word[:1].isdigit())
+    options = [word for word in words if word.startswith("-") and word not in ("-M", "--ctld")]
+    return max(1, ids) if "--ctld" in words or not options else 2
+
+
 def _scontrol_calls(words: tuple[str, ...], federation: int) -> int:
+    named = next((word for word in words if _IDS.fullmatch(word)), None)
     if "show" not in words:
-        return 1
+        return 1 if named is None else 1 + len(_BETWEEN.findall(named))
     what = words[words.index("show") + 1 : words.index("show") + 2]
     match what:
         case ("job",) | ("jobs",):
