@@ -24,8 +24,10 @@ from slurmtop.model.text import visible
 
 __all__ = ["Request", "ScriptSeen", "StepsSeen", "World", "prepare"]
 
-#: Scripts, and histories of a job, that are read for one action at most: each is a call.
+#: Scripts that are read for one action at most: each is a call.
 READ_AT_MOST = 10
+#: Histories of jobs: each may take some seconds.
+LOOPS_AT_MOST = 5
 _REQUEUES = (Kind.REQUEUE, Kind.REQUEUE_HOLD)
 
 
@@ -72,17 +74,24 @@ class Request:
     known: tuple[Job, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Learnt:
-    """What was asked beside the state of the jobs."""
+    """What was asked beside the state of the jobs; ``unasked`` tells what was not."""
 
     looping: dict[JobKey, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    steps: tuple[Step, ...] | None = None
+    steps: Sequence[Step] | None = None
     reactions: tuple[Reaction, ...] = ()
+    unasked: tuple[str, ...] = ()
 
 
 _NOTHING_LEARNT = _Learnt()
+_WHO = {
+    Recipient.STEPS: "what srun started",
+    Recipient.STEP: "the step",
+    Recipient.BATCH: "the batch shell",
+    Recipient.EVERYTHING: "the whole job",
+}
 
 
 async def prepare(request: Request, world: World, asker: Asker) -> Action | Refusal:
@@ -118,7 +127,7 @@ async def prepare(request: Request, world: World, asker: Asker) -> Action | Refu
     loops = set(learnt.looping.values())
     leading = [text for text in plan.warnings if text in loops]
     others = [text for text in plan.warnings if text not in loops]
-    return replace(plan, warnings=(*leading, *told, *others))
+    return replace(plan, warnings=(*leading, *told, *others, *learnt.unasked))
 
 
 def _plan(request: Request, asker: Asker, learnt: _Learnt = _NOTHING_LEARNT) -> Action | Refusal:
@@ -194,24 +203,25 @@ async def _learn(request: Request, first: Action, world: World, asker: Asker) ->
     keys = {key for target in first.targets for key in (target.key, *target.parts)}
     jobs = [job for job in request.jobs if job.key in keys]
     if request.kind in _REQUEUES:
-        return _Learnt(looping=await _loops(jobs, world), notes=await _output_notes(jobs, world))
-    if request.kind not in (Kind.SIGNAL, Kind.CANCEL) or (
-        request.kind is Kind.CANCEL and request.step is None
+        looping, unasked = await _loops(jobs, world)
+        return _Learnt(looping, await _output_notes(jobs, world), unasked=unasked)
+    steps: Sequence[Step] | None = None
+    if request.step is not None or (
+        request.kind is Kind.SIGNAL and request.details.recipient is Recipient.STEPS
     ):
-        return _NOTHING_LEARNT
-    numbers = [number for job in jobs for number in _numbers(job)]
-    steps = await world.steps(list(dict.fromkeys(numbers)), asker.cluster)
-    known_steps = None if steps.failure is not None else steps.steps
+        numbers = [number for job in jobs for number in _numbers(job)]
+        answer = await world.steps(list(dict.fromkeys(numbers)), asker.cluster)
+        steps = None if answer.failure is not None else answer.steps
     step = request.step
-    if step is not None and known_steps is not None:
-        same = [one for one in known_steps if one.id == step.id and runs_in(one, jobs[0])]
+    if step is not None and steps is not None:
+        same = [one for one in steps if one.id == step.id and runs_in(one, jobs[0])]
         if not same:
             return Refusal(
                 f"step {visible(step.id)} of job {visible(jobs[0].key.id)} runs no longer"
             )
-    if request.kind is Kind.CANCEL:
+    if request.kind is not Kind.SIGNAL:
         return _NOTHING_LEARNT
-    return _Learnt(steps=known_steps, reactions=await _reactions(request, jobs, known_steps, world))
+    return _Learnt(steps=steps, reactions=await _reactions(request, jobs, steps, world))
 
 
 def _numbers(job: Job) -> tuple[str, ...]:
@@ -220,12 +230,21 @@ def _numbers(job: Job) -> tuple[str, ...]:
     return (job.id.base,) if own is None or not id_allowed(own) else (job.id.base, own)
 
 
-async def _loops(jobs: Sequence[Job], world: World) -> dict[JobKey, str]:
-    """What keeps failing. Only a job that was restarted can; the most restarted come first."""
+async def _loops(jobs: Sequence[Job], world: World) -> tuple[dict[JobKey, str], tuple[str, ...]]:
+    """What keeps failing, and a word where not all were looked at.
+
+    Only a job that was restarted can; the most restarted ones come first.
+    """
     again = [job for job in jobs if job.restarts != 0]
     again.sort(key=lambda job: -(job.restarts or 0))
-    found = {job.key: await world.looping(job) for job in again[:READ_AT_MOST]}
-    return {key: text for key, text in found.items() if text is not None}
+    found = {job.key: await world.looping(job) for job in again[:LOOPS_AT_MOST]}
+    rest = again[LOOPS_AT_MOST:]
+    unasked = (
+        (f"not looked at whether these fail in the same way each time: {ids_text(rest)}",)
+        if rest
+        else ()
+    )
+    return {key: text for key, text in found.items() if text is not None}, unasked
 
 
 def _by_script(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -273,7 +292,7 @@ async def _reactions(
             if place < READ_AT_MOST
             else ScriptSeen(None, f"only {READ_AT_MOST} scripts are read for one action")
         )
-        what = [Reaction(recipient.value, Fate.UNKNOWN, seen.why)] if seen.why else []
+        what = [Reaction(_WHO[recipient], Fate.UNKNOWN, seen.why)] if seen.why else []
         if seen.reading is not None:
             what.extend(world.reactions(seen.reading, signal, recipient, request.step))
         found.setdefault(tuple(what), []).extend(group)

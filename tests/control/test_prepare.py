@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from slurmtop.control.actions import Action, Asker, ConfirmLevel, Details, Kind, Refusal
 from slurmtop.control.commands import check_argv
 from slurmtop.control.outcome import Seen
-from slurmtop.control.prepare import READ_AT_MOST, Request, ScriptSeen, StepsSeen, prepare
+from slurmtop.control.prepare import (
+    LOOPS_AT_MOST,
+    READ_AT_MOST,
+    Request,
+    ScriptSeen,
+    StepsSeen,
+    prepare,
+)
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.script import Fate, Reaction, Recipient, ScriptReading
 from slurmtop.model.snapshot import Failure, Trouble
@@ -186,6 +193,15 @@ def test_loops_come_first_and_only_what_restarted_is_looked_at() -> None:
     assert (made.confirm, made.expected_text) == (ConfirmLevel.TYPE_COUNT, "2")
 
 
+def test_not_every_history_of_many_jobs_is_read_and_that_is_said() -> None:
+    rows = tuple(job(str(4_000 + n), "FAILED", restarts=n + 1) for n in range(8))
+    world = FakeWorld(Seen(rows))
+    made = action(ask(Kind.REQUEUE, list(rows), world))
+    read = [text for text in world.asked if text.startswith("looping")]
+    assert read == [f"looping {4_007 - n}" for n in range(LOOPS_AT_MOST)]
+    assert made.warnings[-1].endswith("each time: 4002, 4001, 4000")
+
+
 def test_what_the_script_says_of_its_output_file() -> None:
     rows = tuple(job(id, "FAILED") for id in ("4711", "4712_1", "4712_2", "4713"))
     world = FakeWorld(
@@ -233,7 +249,9 @@ def test_without_a_step_the_script_is_not_even_read() -> None:
     blind = FakeWorld(Seen((job("4711"),)), StepsSeen((), DOWN))
     made = action(ask(Kind.SIGNAL, [job("4711")], blind, details=details))
     assert "not known whether an srun step runs" in told(made)
-    assert made.reactions == (Reaction("steps", Fate.UNKNOWN, "the script cannot be read"),)
+    assert made.reactions == (
+        Reaction("what srun started", Fate.UNKNOWN, "the script cannot be read"),
+    )
     assert made.confirm is ConfirmLevel.TYPE_ID
 
 
@@ -263,7 +281,7 @@ def test_a_kill_reads_no_script() -> None:
     world = FakeWorld(Seen((job("4711"),)), StepsSeen((a_step("4711.0"),)))
     details = Details(signal="KILL", recipient=Recipient.EVERYTHING)
     assert action(ask(Kind.SIGNAL, [job("4711")], world, details=details)).reactions == ()
-    assert not any(text.startswith("script") for text in world.asked)
+    assert world.asked == ["jobs 4711"]
 
 
 @pytest.mark.parametrize("kind", [Kind.CANCEL, Kind.SIGNAL])
