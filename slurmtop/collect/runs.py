@@ -17,9 +17,10 @@ from slurmtop.collect.asking import slurm_id
 from slurmtop.collect.clock import within
 from slurmtop.collect.log_facts import log_paths
 from slurmtop.collect.log_files import checked_stat
-from slurmtop.collect.meant import belongs
+from slurmtop.collect.meant import belongs, same_job
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.sacct import Accounting
+from slurmtop.collect.scontrol import fetch_job_detail
 from slurmtop.model.facts import LogLine
 from slurmtop.model.job import AccountingRecord, ExitCode, Job
 from slurmtop.model.ports import Clock, Runner, RunnerError
@@ -142,7 +143,8 @@ def _ids(job: Job) -> tuple[str, ...]:
 async def _end_of_log(runner: Runner, job: Job, runs: int) -> tuple[tuple[LogLine, ...], bool]:
     """The end of the log that errors go to, as far back as the runs reach or the limit lets;
     and whether that is all that this job ever wrote there. Empty where it cannot be read."""
-    path = next((path for _, path in reversed(log_paths(job, None)) if path is not None), None)
+    paths = [path for _, path in await _log_paths(runner, job)]
+    path = next((path for path in reversed(paths) if path is not None), None)
     if path is None:
         return (), False
     try:
@@ -164,6 +166,18 @@ def _named_after(job: Job, name: str) -> bool:
     """No other job writes to a file that has this job's id in its name."""
     numbers = set(re.findall(r"[0-9]+", name))
     return any(numbers.issuperset(re.findall(r"[0-9]+", one)) for one in _ids(job))
+
+
+async def _log_paths(runner: Runner, job: Job) -> tuple[tuple[str, str | None], ...]:
+    """Where the logs are. A record that was not asked for paths costs one more request."""
+    paths = log_paths(job, None)
+    if any(path is not None for _, path in paths):
+        return paths
+    try:
+        found = await fetch_job_detail(runner, slurm_id(job.id), job.key.cluster)
+    except SourceFailed:
+        return ()
+    return log_paths(None, next((one for one in found if same_job(one.job, job)), None))
 
 
 async def _bytes(runner: Runner, path: str, start: int, length: int) -> bytes:

@@ -153,7 +153,8 @@ def _running_now(world: World) -> None:
     world.join([learner, _running(world, 4816, actors, -26, {"gpu05": (5, 6)})])
     hung = _spec(
         "moe-8x7b", nodes=2, limit_s=DAY, hang_s=112 * MINUTE, workdir="/shared/alice/moe",
-        stdout="logs/moe_%j.log", prepared=Prepared.NOTHING,
+        stdout="logs/moe_%j.log", step_command="torchrun --nproc-per-node=8 train.py",
+        prepared=Prepared.NOTHING,
     )  # fmt: skip
     _running(world, 4817, hung, -123, {"gpu03": ALL8, "gpu04": ALL8})
     _requeued(world)

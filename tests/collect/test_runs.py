@@ -203,6 +203,24 @@ async def test_errors_are_looked_for_where_they_go_to() -> None:
     assert told.endswith("RuntimeError: boom")
 
 
+async def test_a_record_without_paths_has_them_asked_for() -> None:
+    runner = runner_for(BY_ITSELF, own_requeues(*["RuntimeError: boom"] * 3))
+    block = (
+        "JobId=30 JobName=loop\n   UserId=anna(1001) GroupId=anna(1001) MCS_label=N/A\n"
+        "   JobState=PENDING Reason=BeginTime Dependency=(null)\n   WorkDir=/w\n"
+        "   StdErr=/w/b-30.log\n   StdIn=/dev/null\n   StdOut=/w/b-30.log\n   \n\n"
+    )
+    runner.on("scontrol *", block)
+    bare = job("30", "PENDING", stdout=None, workdir=None)
+    told = await read(runner, bare)
+    assert told is not None
+    assert "each of the last 3 runs ended with the same error" in told
+    runner.on("scontrol *", rc=1, stderr="slurm_load_jobs error: Invalid job id specified\n")
+    told = await read(runner, bare)
+    assert told is not None
+    assert "it seems" in told
+
+
 async def test_a_long_log_is_read_from_its_end_and_only_so_far() -> None:
     filler = "loss is fine and all is well\n" * 40_000
     log = own_requeues(*[f"{filler}RuntimeError: boom"] * 3)

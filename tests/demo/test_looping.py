@@ -2,6 +2,7 @@
 
 from slurmtop.collect.runs import read_looping
 from slurmtop.collect.sacct import Accounting
+from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.job import Job
 from slurmtop.parse.slurm.squeue import QUEUE_FIELDS, parse_squeue, queue_format
 from tests.demo.kit import Lab, lab
@@ -30,6 +31,16 @@ async def test_the_job_that_requeued_itself_three_times_is_looping() -> None:
         "looping: restarted 3 times, each of the last 4 runs ended with the same error, after"
         " 4 min: [rank0]: torch.OutOfMemoryError: CUDA out of memory."
     )
+
+
+async def test_so_it_is_by_what_is_read_back_before_a_requeue() -> None:
+    demo = lab()
+    seen = await QueueReadBack(demo.runner).read(["4807"], "", excluded=True)
+    (job,) = seen.jobs
+    assert job.stdout is None, "this record says nothing of paths"
+    told = await read_looping(demo.runner, demo.clock, Accounting(demo.runner), job)
+    assert told is not None
+    assert "each of the last 4 runs ended with the same error" in told
 
 
 async def test_it_says_so_again_after_one_more_round() -> None:

@@ -3,6 +3,9 @@
 import pytest
 
 from slurmtop.collect.clock import spawn
+from slurmtop.jobscript.reactions import reactions
+from slurmtop.jobscript.reading import read_script
+from slurmtop.model.script import Fate, Recipient
 from tests.demo.kit import MOE_LOG, PRETRAIN_LOG, Lab, capture, lab
 from tests.fakes import settle
 
@@ -105,6 +108,29 @@ async def test_what_is_not_prepared_dies(
     log = await demo.log(logs[job])
     assert says in log
     assert "checkpoint saved" not in log
+
+
+@pytest.mark.parametrize("job", ["4811", "4822", "4817"])
+@pytest.mark.parametrize(
+    ("recipient", "flags"),
+    [
+        (Recipient.STEPS, ()),
+        (Recipient.BATCH, ("--batch",)),
+        (Recipient.EVERYTHING, ("--full",)),
+    ],
+)
+async def test_what_the_script_lets_expect_is_what_happens(
+    job: str, recipient: Recipient, flags: tuple[str, ...]
+) -> None:
+    demo = lab()
+    script = await demo.ask("scontrol", "write", "batch_script", job, "-")
+    fates = {one.fate for one in reactions(read_script(script), "USR1", recipient)}
+    await signal(demo, "--signal=USR1", *flags, job)
+    lives = await demo.state(job) == "RUNNING"
+    if Fate.DIES in fates:
+        assert not lives
+    elif Fate.UNKNOWN not in fates:
+        assert lives
 
 
 async def test_harmless_signals_do_nothing() -> None:
