@@ -87,7 +87,7 @@ def run(options: Options) -> int:
     config = load_settings(options, os.environ)
     read_only_from = config.read_only_from if config.read_only else ""
     if options.replay is not None:
-        read_only_from = "--replay, which asks nobody"
+        read_only_from = "--replay"
     console = Console()
     if not (console.can_ask or wish.yes or wish.dry_run or read_only_from):
         raise UsageError(
@@ -207,12 +207,14 @@ class Doing:
             now=self._wiring.clock.now(),
             cluster=self._wiring.cluster,
             read_only=bool(self._read_only_from),
+            read_only_from=self._read_only_from,
             one_call=await self._one_call(),
         )
-        if asker.read_only and first_refusal((), asker, str(self._wish.kind)) is not None:
-            return self._refused(
-                f"slurmtop is read-only here: nothing was done (by {self._read_only_from})"
-            )
+        if asker.read_only:
+            # The word of the plan, before anybody is asked about jobs.
+            refused = first_refusal((), asker, str(self._wish.kind))
+            if refused is not None:
+                return self._refused(f"nothing was done: {refused.sentence}")
         try:
             with self._console.patience("waiting for squeue"):
                 rows = await self._look()

@@ -34,7 +34,9 @@ def run(options: Options) -> int:
     """Open the screen on the real cluster, or on a recording."""
     config = load_settings(options, os.environ)
     wiring = open_wiring(options, os.environ, early_queue=True, all_users=config.all_users)
-    read_only = config.read_only or not wiring.live
+    if not wiring.live:
+        config = replace(config, read_only=True, read_only_from="--replay")
+    read_only = config.read_only
     executor = make_executor(
         wiring, os.environ, config=config, read_only=read_only, dry_run=options.dry_run
     )

@@ -72,12 +72,14 @@ class Asker:
 
     ``cluster`` is the name for ``-M``, or "". ``now`` is the time of what is known of the jobs.
     ``verdict`` is the one-line judgement that the person acts on, for the log.
+    ``read_only_from`` is the option or the file that made it read-only, where that is known.
     """
 
     me: str
     now: datetime
     cluster: str = ""
     read_only: bool = False
+    read_only_from: str = ""
     rights: Rights = UNKNOWN_RIGHTS
     one_call: bool = False
     verdict: str | None = None

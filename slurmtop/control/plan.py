@@ -62,10 +62,20 @@ def make_action(
     )
 
 
+def read_only_text(where: str, verb: str) -> str:
+    """That nothing may be done, what says so (an option, a file), and how to change that."""
+    if where and not where.startswith("--"):
+        return (
+            f"slurmtop runs read-only, as {visible(where)} says: set read_only: false in your own"
+            f" settings to {verb} jobs"
+        )
+    return f"slurmtop runs read-only: start it without {where or '--read-only'} to {verb} jobs"
+
+
 def first_refusal(jobs: Sequence[Job], asker: Asker, verb: str) -> Refusal | None:
     """Why nothing can be planned for ``jobs`` at all; ``verb`` is ``cancel``, ``requeue`` …"""
     if asker.read_only:
-        return Refusal(f"slurmtop runs read-only: start it without --read-only to {verb} jobs")
+        return Refusal(read_only_text(asker.read_only_from, verb))
     if not jobs:
         return Refusal(f"there is no job under the cursor to {verb}")
     if asker.cluster and not cluster_allowed(asker.cluster):

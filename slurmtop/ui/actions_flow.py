@@ -55,6 +55,7 @@ def asker_of(app: "SlurmtopApp", selection: Selection) -> Asker:
         now=app.known_at(),
         cluster=services.cluster,
         read_only=services.read_only,
+        read_only_from=services.config.read_only_from,
         one_call=services.one_call,
         verdict=selection.verdict,
     )

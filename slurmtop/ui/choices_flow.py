@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from slurmtop.control.actions import Details, Kind, Refusal
+from slurmtop.control.plan import read_only_text
 from slurmtop.control.prepare import StepsSeen
 from slurmtop.control.signals import plan_signal, runs_in
 from slurmtop.control.tasks import chosen_tasks, parse_tasks
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
 
 NOTHING = "there is no job under the cursor to {}"
-READ_ONLY = "slurmtop runs read-only: start it without --read-only to {} jobs"
 
 
 def _refused(app: "SlurmtopApp", selection: Selection, title: str, verb: str) -> bool:
     """Say at once what no choice would change: read-only, or no job at all."""
     if app.services.read_only:
-        refuse(app, title, Refusal(READ_ONLY.format(verb)))
+        where = app.services.config.read_only_from
+        refuse(app, title, Refusal(read_only_text(where, verb)))
         return True
     if not selection.jobs:
         refuse(app, title, Refusal(NOTHING.format(verb)))

@@ -435,7 +435,7 @@ def test_a_recording_can_be_looked_at_only(slurm: StandIns, home: Path, tmp_path
     done = slurmtop(environ, "cancel", "4711", "--yes", "--replay", folder)
     assert done.returncode == 1
     assert sent(slurm) == []
-    assert "--replay" in done.stderr
+    assert "start it without --replay to cancel jobs" in done.stderr
 
 
 def test_it_never_imports_textual(slurm: StandIns, home: Path) -> None:

@@ -205,6 +205,7 @@ async def test_read_only_is_refused_twice(
     assert first.status == 1
     assert first.refused is not None
     assert "/etc/slurmtop/config.yaml" in first.refused
+    assert "set read_only: false in your own settings" in first.refused
     assert list(desk.wiring.runner.recent()) == []
     # Were the plan to forget it, the executor would not.
     second = await desk.type(*words, read_only=True)
