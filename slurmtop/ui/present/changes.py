@@ -95,7 +95,7 @@ def _change(kind: Kind, target: Target, job: Job | None, gone: bool, news: bool)
         if job.state.ended:
             return None
         word = state_words(job.state)
-        return Change(key, ChangeKind.REVIVED, f"{name} is no longer over, it is {word}")
+        return Change(key, ChangeKind.REVIVED, f"{name} is no longer over: {word}")
     if target.started_at is None:
         return _started(kind, target, job, name)
     if job.state.phase is Phase.PENDING:

@@ -49,5 +49,6 @@ def choice_lines(
         line: Line = ((f"{sign} {number}  {label}", role), (f"  {note}" if note else "", "dim"))
         out.append(cut_line(line, width))
     if len(options) > rows:
-        out.append(((f"  {at + 1} of {len(options)}, up and down show the others", "dim"),))
+        more = f"  {at + 1} of {len(options)}, up and down show the others"
+        out.append(cut_line(((more, "dim"),), width))
     return tuple(out)

@@ -19,8 +19,8 @@ SHOWN_TARGETS = 5
 SHOWN_COMMAND_LINES = 3
 SHOWN_WARNINGS = 3
 
-#: These end, stop or restart nothing that runs now.
-_MILD = frozenset({Kind.HOLD, Kind.RELEASE, Kind.LIMIT, Kind.EXCLUDE})
+#: These end, stop or restart nothing that runs now. (A short time limit may.)
+_MILD = frozenset({Kind.HOLD, Kind.RELEASE, Kind.EXCLUDE})
 
 
 def body_lines(action: Action, now: datetime, width: int, user: str) -> tuple[Line, ...]:

@@ -9,7 +9,6 @@ from slurmtop.model.units import plural
 from slurmtop.ui.present.choose import Option
 
 _RUNS = (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING)
-_BROKEN = (Phase.FAILED, Phase.CANCELLED)
 
 HOLD = "hold:"
 TYPED = "typed"
@@ -28,9 +27,12 @@ def jobs_text(jobs: Sequence[Job]) -> str:
 
 
 def part_of(jobs: Sequence[Job], which: str) -> tuple[Job, ...]:
-    """The failed, running or waiting ones among ``jobs``; with :data:`ALL` all of them."""
+    """The failed, running or waiting ones among ``jobs``; with :data:`ALL` all of them.
+
+    Those that a person cancelled have not failed: nobody wants them back unasked.
+    """
     phases = {
-        FAILED: _BROKEN,
+        FAILED: (Phase.FAILED,),
         RUNNING: _RUNS,
         WAITING: (Phase.PENDING,),
     }.get(which)
@@ -55,7 +57,7 @@ def requeue_options(jobs: Sequence[Job], *, grouped: bool) -> tuple[Option, ...]
     for which, word in ((FAILED, "failed"), (RUNNING, "running")):
         count = len(part_of(jobs, which))
         why_not = "" if count else "there are none"
-        note = "" if which is FAILED else "they are stopped and start from the beginning"
+        note = "" if which is FAILED else "ended now, and run again"
         name = plural(count, f"{word} task")
         out.append(Option(which, f"requeue {name}", note, why_not))
         out.append(Option(f"{HOLD}{which}", f"requeue and hold {name}", note, why_not))

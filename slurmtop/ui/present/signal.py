@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from slurmtop.control.actions import Action, Asker, Refusal
 from slurmtop.control.prepare import ScriptSeen, StepsSeen
 from slurmtop.control.signals import SIGNALS, parse_signal, plan_signal
+from slurmtop.jobscript.prepared import prepared_for
 from slurmtop.model.job import Job, Step
 from slurmtop.model.script import Reaction, Recipient, ScriptReading
 from slurmtop.model.text import fit, visible
-from slurmtop.model.units import ago_text, plural
+from slurmtop.model.units import plural
 from slurmtop.ui.present.choose import Option, first_open, moved
 from slurmtop.ui.present.reactions import reaction_lines, sum_text, worst_role
 from slurmtop.ui.present.selection import step_note
@@ -133,7 +134,7 @@ def receivers_of(facts: SignalFacts) -> tuple[Receiver, ...]:
     own = sorted((step for step in steps if step.by_srun), key=lambda step: int(step.id))
     note = "all that srun started"
     if facts.steps is not None and facts.steps.failure is not None:
-        note += "; which steps run is not known"
+        note += " (not known which)"
     elif facts.steps is not None and not own:
         note = "no step of srun runs now: nobody would get it"
     return (
@@ -244,23 +245,8 @@ def prepared_text(facts: SignalFacts) -> str:
     if reading is None:
         why = visible(facts.script.why).rstrip(". ") or "it could not be read"
         return f"Script not read ({why}): nothing is known about who would save."
-    parts: list[str] = []
-    if reading.signal is not None:
-        whom = "the batch shell" if reading.signal.to_batch else "the steps"
-        before = ago_text(reading.signal.before_s)
-        parts.append(
-            f"asks Slurm for {visible(reading.signal.signal)} to {whom} {before} before the limit"
-        )
-    traps = [trap for trap in reading.traps if not trap.resets]
-    for ignored, word in ((False, "traps"), (True, "ignores")):
-        names = [
-            visible(name) for trap in traps if trap.ignores is ignored for name in trap.signals
-        ]
-        if names:
-            parts.append(f"{word} {', '.join(dict.fromkeys(names))}")
-    if not parts:
-        return "The script prepares for no signal."
-    return f"The script {' and '.join(parts)}."
+    cut = f" ({visible(facts.script.why).rstrip('. ')})" if facts.script.why else ""
+    return f"Script: {visible(prepared_for(reading))}{cut}."
 
 
 def _text(text: str, width: int, role: str, first: str = "") -> list[Line]:

@@ -15,7 +15,7 @@ from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox
 
 ROWS = 12
-_HELP = "up, down and enter choose, or a number; it is asked once more. esc = no"
+_HELP = "up, down, enter, or a number: asked once more. esc = no"
 
 
 class ChooseScreen(ModalScreen[str | None]):

@@ -286,7 +286,7 @@ class JobsScreen(ActingScreen):
         self._marks_changed()
 
     def _marks_changed(self) -> None:
-        self._rows.repaint()
+        self._rows.refresh()
         self._refresh_head()
 
     def action_filter(self) -> None:

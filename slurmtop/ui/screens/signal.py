@@ -28,7 +28,7 @@ from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox, LinesView
 from slurmtop.ui.widgets.typed_line import TypedLine
 
-_HELP = "tab other list · enter goes on, it is asked once more · esc no"
+_HELP = "tab other list · enter goes on · esc no"
 _TYPING = "a name or number (USR1, SIGTERM, 10), then enter; esc goes back"
 _UNKNOWN = "there is no such signal; esc goes back"
 
@@ -46,6 +46,7 @@ class SignalScreen(ModalScreen[Choice | None]):
     SignalScreen #help { height: 1; }
     SignalScreen #other { height: 1; border: none; padding: 0; display: none; }
     """
+    AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n", "leave", "no", show=False),
         Binding("up,k", "move(-1)", "up", show=False),
