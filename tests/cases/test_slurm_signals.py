@@ -282,8 +282,9 @@ def test_case_048_the_dialog_says_who_gets_it(n: int) -> None:
         Recipient.EVERYTHING: "everything",
     }
     assert words[recipient] in lines[0]
+    told_of = [line for line in lines if not line.startswith("!")]
     for reaction in reached(job, recipient):
-        assert any(reaction.who in line and str(reaction.fate) in line for line in lines)
+        assert any(reaction.who in line and str(reaction.fate) in line for line in told_of)
 
 
 @sentence("048", "offer step / batch shell / everything explicitly")
