@@ -39,7 +39,7 @@ def judge(action: Action, target: Target, said: SaidParts, look: Look) -> tuple[
 
 
 def _cancels(action: Action) -> bool:
-    """Is it judged by the end of the job? KILL to more than the batch shell is a cancel."""
+    """Is it judged by the end of the job or step? KILL to more than the batch shell is a cancel."""
     if action.kind is Kind.SIGNAL:
         details = action.details
         return details.signal == "KILL" and details.recipient is not Recipient.BATCH
@@ -49,7 +49,7 @@ def _cancels(action: Action) -> bool:
 def _verdict(action: Action, part: Target, rows: Sequence[Job], said: Said, look: Look) -> Verdict:
     if not rows and action.kind not in (Kind.CANCEL, Kind.SIGNAL):
         return nothing_left(action.kind, part, said, look.seen, look.shown_before)
-    if action.kind is Kind.CANCEL:
+    if _cancels(action):
         return judge_step_cancel(part, rows, said, look.seen, look.steps, look.shown_before)
     if action.kind is Kind.SIGNAL:
         return judge_signal(action.details, part, rows, said, look.seen, look.steps, look.since_s)

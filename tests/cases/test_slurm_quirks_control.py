@@ -187,6 +187,19 @@ async def test_S048_kill_is_read_back_like_a_cancel() -> None:
     assert job.result is Result.DONE
 
 
+async def test_S048_kill_of_a_step_is_done_when_the_step_is_gone() -> None:
+    step = Step(job=make_id("4711"), id="0")
+    how: dict[str, Any] = {"signal": "KILL", "recipient": Recipient.STEP, "step": step}
+    action = planned(plan_signal, [make_job("4711")], **how)
+    looks = [[row("4711", "RUNNING")]]
+    (job,) = (await Acting(said(rc=0), looks, ran=("4711.0",)).outcome(action)).jobs
+    assert job.result is Result.SENT
+    assert not job.final
+    ended = [[row("4711", "COMPLETED")]]
+    (job,) = (await Acting(said(rc=0), ended, ran=("4711.0",)).outcome(action)).jobs
+    assert job.result is Result.DONE
+
+
 async def test_S046_a_scrontab_job_is_refused_in_words() -> None:
     stderr = KILL_ERROR.format("4711", "Refusing to cancel scrontab jobs without --cron option.")
     outcome = await Acting(said(stderr, 1), [[row("4711", "PENDING")]]).outcome(
