@@ -102,7 +102,7 @@ def run(options: Options) -> int:
         read_only=bool(read_only_from),
         dry_run=wish.dry_run,
     )
-    doing = Doing(wiring, make_world(wiring), executor, console, wish, read_only_from)
+    doing = Doing(wiring, make_world(wiring, os.environ), executor, console, wish, read_only_from)
     report = run_to_end(_to_end(wiring, doing))
     for line in config.notes:
         console.tell(f"slurmtop: {line}")

@@ -126,7 +126,7 @@ class Planner:
             if all(job.key in why for job in those):
                 together = await self._prepare(those)
                 text = together.sentence if isinstance(together, Refusal) else why[those[0].key]
-                plans.refused.append(_refused(number, text))
+                plans.refused.append(_refused(number, f"array {number}: {text}"))
 
     async def _why_each(
         self, jobs: Sequence[Job], all_of_them: Refusal | None

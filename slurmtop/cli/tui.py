@@ -160,7 +160,7 @@ def make_services(
         open_queue=open_queue,
         gather_facts=gather_facts,
         executor=executor,
-        world=make_world(wiring),
+        world=make_world(wiring, os.environ),
         calls_last_minute=wiring.runner.calls_last_minute,
         commands_run=wiring.runner.recent,
         cluster=wiring.cluster,

@@ -262,6 +262,14 @@ def state_folder(environ: Mapping[str, str]) -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "slurmtop"
 
 
+def action_log_path(environ: Mapping[str, str]) -> str | None:
+    """Where the log of actions is; None for a user without a home."""
+    try:
+        return str(state_folder(environ) / LOG_NAME)
+    except RuntimeError:
+        return None
+
+
 def make_executor(
     wiring: Wiring,
     environ: Mapping[str, str],

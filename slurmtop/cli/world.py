@@ -1,8 +1,9 @@
 """What a plan may ask before it is shown: one object over one runner, for screen and scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from slurmtop.cli.wiring import Wiring
+from slurmtop.cli.told import read_told
+from slurmtop.cli.wiring import Wiring, action_log_path
 from slurmtop.collect.batch_script import read_batch_script, script_number
 from slurmtop.collect.rights import read_rights
 from slurmtop.collect.runs import read_looping
@@ -15,6 +16,7 @@ from slurmtop.model.job import Job, Step
 from slurmtop.model.rights import Rights
 from slurmtop.model.script import Reaction, Recipient, ScriptReading, ScriptStatus
 from slurmtop.model.text import visible
+from slurmtop.triage.loops import LOOP_RESTARTS
 
 _CUT = "the script is longer than what was read of it, so something may be missing here"
 
@@ -22,8 +24,9 @@ _CUT = "the script is longer than what was read of it, so something may be missi
 class SlurmWorld:
     """Asks Slurm. What does not change for a job or a person is asked once and kept."""
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: Wiring, log_path: str | None = None) -> None:
         self._wiring = wiring
+        self._log_path = log_path
         self._read_back = QueueReadBack(wiring.runner)
         self._accounting = Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark)
         self._rights: Rights | None = None
@@ -55,8 +58,11 @@ class SlurmWorld:
 
     async def looping(self, job: Job) -> str | None:
         """A sentence where the job keeps failing in the same way."""
-        wiring = self._wiring
-        return await read_looping(wiring.runner, wiring.clock, self._accounting, job)
+        runner = self._wiring.runner
+        told: tuple[str, ...] = ()
+        if self._log_path is not None and (job.restarts or 0) >= LOOP_RESTARTS:
+            told = await read_told(runner, self._log_path, str(job.key))
+        return await read_looping(runner, self._wiring.clock, self._accounting, job, told=told)
 
     async def rights(self) -> Rights:
         """What this person may do to other people's jobs."""
@@ -74,6 +80,7 @@ class SlurmWorld:
         return reactions(reading, signal, recipient, step)
 
 
-def make_world(wiring: Wiring) -> SlurmWorld:
-    """The world of one session."""
-    return SlurmWorld(wiring)
+def make_world(wiring: Wiring, environ: Mapping[str, str] | None = None) -> SlurmWorld:
+    """The world of one session. With ``environ`` the log of actions is known, too."""
+    path = None if environ is None or not wiring.live else action_log_path(environ)
+    return SlurmWorld(wiring, path)
