@@ -14,6 +14,7 @@ from slurmtop.model.job import Job, Step
 from slurmtop.ui.present.action_words import doing_text
 from slurmtop.ui.present.changes import changes_since
 from slurmtop.ui.present.outcome import Progress, begun
+from slurmtop.ui.present.selection import jobs_text
 from slurmtop.ui.screens.asking import AskingScreen
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
@@ -33,7 +34,7 @@ _WAIT_S = 1.0
 class Selection:
     """The jobs that a key is pressed for.
 
-    ``grouped`` says that an array or het job stands among them as one row. ``siblings`` are
+    ``grouped`` says that an array stands among them as one row. ``siblings`` are
     parts of the same jobs that the queue may not show; ``verdict`` is the line that the person
     acts on. ``on_outcome`` is called with what was read back. ``last_nodes`` is where the job
     ran last, as a host list, "" where that is not known.
@@ -80,7 +81,8 @@ def act(
     asks Slurm nothing first: it must be quick.
     """
     asker = asker_of(app, selection)
-    title = doing_text(kind, details)
+    doing = doing_text(kind, details)
+    title = f"{doing} {jobs_text(selection.jobs)}" if selection.jobs else doing
     known = known_jobs(app, selection)
     mine = all(job.user == app.services.user for job in selection.jobs)
     if asker.read_only or (kind is Kind.CANCEL and step is None and mine):

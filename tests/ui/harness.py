@@ -126,7 +126,7 @@ class FakeWorld:
         self.asked.append(what)
         await self.gate.wait()
 
-    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
+    async def jobs(self, numbers: Sequence[str], cluster: str, **how: Any) -> Seen:
         await self._ask("jobs")
         return Seen(tuple(job for job in self.queue if job.id.base in numbers), self.failure)
 

@@ -6,8 +6,8 @@ import pytest
 from textual.screen import ModalScreen
 
 from slurmtop.collect.metered import Ran
-from slurmtop.control.actions import Kind
-from slurmtop.control.outcome import Result, StepsSeen
+from slurmtop.control.actions import Action, Kind
+from slurmtop.control.outcome import Outcome, Result, StepsSeen
 from slurmtop.control.prepare import ScriptSeen
 from slurmtop.model.job import AccountingRecord, Job, Step
 from slurmtop.model.rights import Rights
@@ -709,3 +709,82 @@ async def test_what_ran_is_shown_live_and_nothing_can_be_done_there(golden: Gold
         assert bench.does.actions == []
         await bench.press(pilot, "c")
         assert isinstance(app.screen, JobScreen)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+async def test_a_requeue_of_a_job_that_loops_says_so_first(
+    golden: Golden, size: tuple[int, int]
+) -> None:
+    bench = ActingBench()
+    bench.world.loops = "job 4711 was restarted 3 times with the same first error: ImportError"
+    app = bench.app()
+    async with app.run_test(size=size) as pilot:
+        await bench.answer(pilot, [replace(RUNS, restarts=3, name=HOSTILE)])
+        await bench.press(pilot, "R")
+        golden(f"requeue_{size[0]}", part_text(app, "#choose"))
+        await bench.press(pilot, "enter")
+        golden(f"confirm_requeue_{size[0]}", part_text(app, "#dialog"))
+        warnings = bench.dialog(pilot).action.warnings
+        assert warnings[0] == bench.world.loops
+        await bench.press(pilot, "y")
+        assert bench.does.actions == [], "one key is not enough"
+
+
+async def test_while_it_is_asked_the_screen_says_so(golden: Golden) -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [HELD])
+        bench.world.gate.clear()
+        await bench.press(pilot, "U")
+        golden("asking", part_text(app, "#asking"))
+        bench.world.gate.set()
+        await bench.settled(pilot)
+        golden("confirm_release", part_text(app, "#dialog"))
+
+
+async def test_a_het_job_is_requeued_whole_and_not_by_failed_tasks() -> None:
+    bench = ActingBench()
+    parts = [
+        make_job("4815+0", gpus=4, nodes="gpu01", requeueable=True, batch=True),
+        make_job("4815+1", gpus=8, nodes="gpu02"),
+    ]
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, parts)
+        await bench.press(pilot, "R", "1")
+        action = bench.dialog(pilot).action
+        assert action.argvs == (("scontrol", "requeue", "4815"),)
+        assert "all of its parts" in bench.words(pilot)
+
+
+async def test_the_marks_of_what_could_not_be_done_stay() -> None:
+    bench = ActingBench()
+    bench.does.result = lambda target: Result.NOT_KNOWN if target.key.id == "2" else Result.DONE
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [make_job(str(n), "PENDING") for n in range(1, 4)])
+        await bench.press(pilot, "m", "H")
+        await bench.confirm(pilot)
+        await bench.press(pilot, "escape")
+        screen = app.screen
+        assert isinstance(screen, JobsScreen)
+        assert {key.id for key in screen.view.marks} == {"2"}
+
+
+async def test_a_dry_run_says_what_it_would_have_run() -> None:
+    bench = ActingBench()
+
+    class Dry:
+        async def execute(self, action: Action, **_how: object) -> Outcome:
+            return Outcome(action=action, dry_run=True, started_at=START)
+
+    object.__setattr__(bench.services, "executor", Dry())
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [WAITS])
+        await bench.press(pilot, "H", "y")
+        words = bench.words(pilot)
+        assert "dry run: nothing was done" in words
+        assert "scontrol hold 4711" in words
+        assert "read back" not in words

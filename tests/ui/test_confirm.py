@@ -1,5 +1,6 @@
 """The confirm dialog: what it shows, what confirms it, and what must never confirm it."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -287,3 +288,19 @@ def test_an_unknown_number_of_gpus_is_not_shown_as_none() -> None:
     text = "\n".join(plain(line) for line in lines)
     assert "GPUs unknown" in text
     assert "GPU-hours so far unknown" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("TERM", "linux"), ("TERM", "dumb"), ("NO_COLOR", "1")]
+)
+async def test_the_labels_of_the_buttons_are_there_without_many_colours(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, name, value)
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        dialog = await opened(pilot, bench, app, MANY)
+        assert "Yes, cancel" in dialog.text()
+        dialog = await opened(pilot, bench, app, (ONE,))
+        assert "Yes, cancel" in dialog.text()

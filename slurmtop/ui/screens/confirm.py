@@ -57,7 +57,7 @@ class ConfirmScreen(ModalScreen[bool]):
     ConfirmScreen #ask { height: 1; }
     ConfirmScreen #typed { height: 1; border: none; padding: 0; width: 24; }
     ConfirmScreen #buttons { height: 1; align-horizontal: right; }
-    ConfirmScreen #buttons > Button { margin-left: 2; min-width: 10; }
+    ConfirmScreen #buttons > Button { margin-left: 2; min-width: 10; border: none !important; }
     ConfirmScreen.narrow > #dialog { width: 100%; }
     ConfirmScreen.narrow #buttons > Button { margin-left: 1; min-width: 4; }
     """

@@ -331,7 +331,7 @@ class JobsScreen(ActingScreen):
             rows = (current,)
         left = self.tool.book.gone
         jobs = {job.key: job for row in rows for job in row.jobs if job.key not in left}
-        grouped = any(row.group is not None for row in rows)
+        grouped = any(row.group is not None and row.group.kind == "array" for row in rows)
         return Selection(jobs=tuple(jobs.values()), grouped=grouped, on_outcome=self._acted)
 
     def _acted(self, outcome: Outcome) -> None:

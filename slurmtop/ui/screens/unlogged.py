@@ -30,7 +30,7 @@ class UnloggedScreen(ModalScreen[bool]):
     }
     UnloggedScreen #unlogged-body { height: auto; max-height: 15; }
     UnloggedScreen #buttons { height: 1; align-horizontal: right; }
-    UnloggedScreen #buttons > Button { margin-left: 2; min-width: 10; }
+    UnloggedScreen #buttons > Button { margin-left: 2; min-width: 10; border: none !important; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n", "no", "no", show=False),
