@@ -1,6 +1,6 @@
 """From ids to plans: one look at the jobs, then the very plans that the screen makes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from slurmtop.cli.action_report import JobLine
@@ -35,11 +35,21 @@ class OneLook:
         self._steps: dict[str, StepsSeen] = {}
         self._looping: dict[JobKey, str | None] = {}
 
-    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
+    async def jobs(
+        self,
+        numbers: Sequence[str],
+        cluster: str,
+        *,
+        owners: Collection[str] = (),
+        excluded: bool = False,
+        apart: bool = False,
+    ) -> Seen:
         """As the inner world, which is asked for what is not known yet."""
         fresh = [number for number in numbers if number not in self._jobs]
         if fresh:
-            seen = await self._inner.jobs(fresh, cluster)
+            seen = await self._inner.jobs(
+                fresh, cluster, owners=owners, excluded=excluded, apart=apart
+            )
             for number in fresh:
                 own = tuple(job for job in seen.jobs if number in (job.id.base, job.raw_id))
                 self._jobs[number] = Seen(own, seen.failure)

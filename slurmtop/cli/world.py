@@ -1,6 +1,6 @@
 """What a plan may ask before it is shown: one object over one runner, for screen and scripts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from slurmtop.cli.told import read_told
 from slurmtop.cli.wiring import Wiring, action_log_path
@@ -32,9 +32,19 @@ class SlurmWorld:
         self._rights: Rights | None = None
         self._scripts: dict[tuple[JobKey, str], ScriptSeen] = {}
 
-    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
+    async def jobs(
+        self,
+        numbers: Sequence[str],
+        cluster: str,
+        *,
+        owners: Collection[str] = (),
+        excluded: bool = False,
+        apart: bool = False,
+    ) -> Seen:
         """All records of these jobs as they are now."""
-        return await self._read_back.read(numbers, cluster, excluded=True)
+        return await self._read_back.read(
+            numbers, cluster, owners=owners, excluded=excluded, apart=apart
+        )
 
     async def steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen:
         """Their running steps."""

@@ -21,6 +21,7 @@ __all__ = [
     "Recipient",
     "Refusal",
     "Target",
+    "differ_by_task",
 ]
 
 
@@ -35,6 +36,11 @@ class Kind(StrEnum):
     LIMIT = "set the time limit of"
     EXCLUDE = "exclude nodes from"
     SIGNAL = "signal"
+
+
+def differ_by_task(kind: Kind) -> bool:
+    """Can waiting tasks of one array differ in what ``kind`` changes, and stay in one row?"""
+    return kind in (Kind.HOLD, Kind.RELEASE, Kind.LIMIT, Kind.EXCLUDE)
 
 
 class ConfirmLevel(StrEnum):

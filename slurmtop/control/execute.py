@@ -8,7 +8,7 @@ fails it is not known, and asked again until it is or the time is up.
 from typing import Protocol
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action, Kind
+from slurmtop.control.actions import Action, Kind, differ_by_task
 from slurmtop.control.after_signal import SETTLED_S, Steps
 from slurmtop.control.commands import IDS_PER_CALL, argvs_for, check_argv
 from slurmtop.control.judge import Look
@@ -160,6 +160,7 @@ class Executor:
                 run.action.cluster,
                 owners={target.user for target in run.open()},
                 excluded=run.action.kind is Kind.EXCLUDE,
+                apart=differ_by_task(run.action.kind) and any(t.tasks for t in run.open()),
             )
             now = None if before is None else await self._steps(run)
             since = self._clock.monotonic() - sent

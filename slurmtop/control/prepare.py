@@ -1,11 +1,19 @@
 """From a wish to a plan: asks Slurm what the jobs are now, then plans. For screen and scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Protocol
 
-from slurmtop.control.actions import NO_DETAILS, Action, Asker, Details, Kind, Refusal
+from slurmtop.control.actions import (
+    NO_DETAILS,
+    Action,
+    Asker,
+    Details,
+    Kind,
+    Refusal,
+    differ_by_task,
+)
 from slurmtop.control.cancel import plan_cancel, plan_cancel_step
 from slurmtop.control.change import plan_exclude, plan_limit, raises_limit
 from slurmtop.control.commands import id_allowed
@@ -42,9 +50,21 @@ class ScriptSeen:
 class World(Protocol):
     """What a plan may ask before it is shown. Nothing here raises; silence is told as such."""
 
-    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
-        """All records of these jobs, ended ones too, with ``requeueable``, ``batch`` and
-        ``excluded_nodes`` ("" where a job excludes none, None where that is not known)."""
+    async def jobs(
+        self,
+        numbers: Sequence[str],
+        cluster: str,
+        *,
+        owners: Collection[str] = (),
+        excluded: bool = False,
+        apart: bool = False,
+    ) -> Seen:
+        """All records of these jobs, ended ones too, with ``requeueable`` and ``batch``.
+
+        ``excluded`` asks for ``excluded_nodes`` too ("" where a job excludes none, None where
+        that is not known), ``apart`` for waiting tasks of an array that differ one by one.
+        ``owners`` are the users whose jobs they are: many jobs are then one question.
+        """
         ...
 
     async def steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen: ...
@@ -108,7 +128,14 @@ async def prepare(request: Request, world: World, asker: Asker) -> Action | Refu
     if request.kind is Kind.SIGNAL and request.details.recipient is Recipient.RANKS:
         return _plan(request, asker)
     numbers = list(dict.fromkeys(job.id.base for job in request.jobs))
-    seen = await world.jobs(numbers, asker.cluster)
+    seen = await world.jobs(
+        numbers,
+        asker.cluster,
+        owners={job.user for job in request.jobs},
+        excluded=request.kind is Kind.EXCLUDE,
+        apart=differ_by_task(request.kind)
+        and any(job.id.tasks is not None or job.id.task is not None for job in request.jobs),
+    )
     look = fresh_look(request.kind, request.jobs, request.known, seen)
     told = look.told
     if seen.failure is not None:

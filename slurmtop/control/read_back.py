@@ -8,6 +8,7 @@ from typing import Protocol
 
 from slurmtop.control.commands import IDS_PER_CALL
 from slurmtop.control.outcome import Seen, StepsSeen
+from slurmtop.control.rows import join_alike
 from slurmtop.model.job import Job, Step
 from slurmtop.model.ports import Command, Completed, Runner, RunnerError
 from slurmtop.model.snapshot import Failure, Trouble
@@ -82,6 +83,7 @@ class ReadBack(Protocol):
         *,
         owners: Collection[str] = (),
         excluded: bool = False,
+        apart: bool = False,
     ) -> Seen: ...
 
     async def read_steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen: ...
@@ -103,19 +105,31 @@ class QueueReadBack:
         *,
         owners: Collection[str] = (),
         excluded: bool = False,
+        apart: bool = False,
     ) -> Seen:
         """All records of the jobs ``numbers``: the tasks of an array, the parts of a het job.
 
         A job that Slurm no longer knows is simply not among them. Names and paths are not asked
         for. More jobs than one call names are asked for by their ``owners``, where these are
         given: one call instead of many. ``excluded`` costs a second call, for the nodes that
-        each job excludes.
+        each job excludes. squeue prints the waiting tasks of an array in one row also where they
+        differ; ``apart`` tells them apart, and joins again those that are alike.
         """
         wanted = list(dict.fromkeys(numbers))
-        seen = await self._jobs(wanted, cluster, owners, _LONG)
-        if not excluded or not seen.jobs:
-            return seen
-        lists = await self._jobs(wanted, cluster, owners, _EXCLUDED)
+        seen = await self._jobs(wanted, cluster, owners, _LONG, apart)
+        if excluded and seen.jobs:
+            seen = await self._with_lists(seen, wanted, cluster, owners, apart)
+        return Seen(join_alike(seen.jobs), seen.failure) if apart else seen
+
+    async def _with_lists(
+        self,
+        seen: Seen,
+        wanted: Sequence[str],
+        cluster: str,
+        owners: Collection[str],
+        apart: bool,
+    ) -> Seen:
+        lists = await self._jobs(wanted, cluster, owners, _EXCLUDED, apart)
         found = {(job.raw_id, job.id.text): job.excluded_nodes for job in lists.jobs}
         # One that came or went between the two calls keeps None, which is not known.
         jobs = tuple(
@@ -142,11 +156,17 @@ class QueueReadBack:
         return StepsSeen(tuple(steps), failure)
 
     async def _jobs(
-        self, wanted: Sequence[str], cluster: str, owners: Collection[str], form: _Form
+        self,
+        wanted: Sequence[str],
+        cluster: str,
+        owners: Collection[str],
+        form: _Form,
+        apart: bool,
     ) -> Seen:
+        each = ("-r",) if apart else ()
         names = sorted(set(owners))
         if len(wanted) > IDS_PER_CALL and 0 < len(names) <= _OWNERS and all(map(_is_user, names)):
-            seen = await self._rows(cluster, ("-u", ",".join(names)), form)
+            seen = await self._rows(cluster, (*each, "-u", ",".join(names)), form)
             if seen.failure is None or seen.failure.trouble in _SILENCE:
                 numbers = set(wanted)
                 return Seen(tuple(job for job in seen.jobs if job.id.base in numbers), seen.failure)
@@ -154,14 +174,14 @@ class QueueReadBack:
         failure: Failure | None = None
         for start in range(0, len(wanted), IDS_PER_CALL):
             named = ",".join(wanted[start : start + IDS_PER_CALL])
-            seen = await self._rows(cluster, ("-j", named), form)
+            seen = await self._rows(cluster, (*each, "-j", named), form)
             jobs.extend(seen.jobs)
             failure = failure or seen.failure
             if failure is not None and failure.trouble in _SILENCE:
                 break
         return Seen(tuple(jobs), failure)
 
-    async def _rows(self, cluster: str, which: tuple[str, str], form: _Form) -> Seen:
+    async def _rows(self, cluster: str, which: tuple[str, ...], form: _Form) -> Seen:
         answer = await self._squeue(cluster, ("-t", "all", *which), (form.option, form.text))
         if isinstance(answer, Failure):
             # Of one unknown id squeue says so and exits 1; of several it says nothing, exits 0.

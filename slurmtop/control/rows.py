@@ -5,11 +5,12 @@ from dataclasses import replace
 
 from slurmtop.control.actions import Target
 from slurmtop.control.commands import merge_ranges, task_ids
-from slurmtop.model.ids import JobId
-from slurmtop.model.job import Job, Step
+from slurmtop.model.ids import JobId, JobKey, TaskSet
+from slurmtop.model.job import Job, Phase, Step
 from slurmtop.model.text import visible
 
 Ranges = Sequence[tuple[int, int]]
+_NO_ID = JobId("", "")
 
 
 def name_of(target: Target) -> str:
@@ -70,6 +71,34 @@ def pieces_of(target: Target, rows: Sequence[Job]) -> list[tuple[Target, list[Jo
     if left:
         out.append((narrowed(target, left), []))
     return out
+
+
+def join_alike(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """``jobs``, where of each array the largest lot of equal waiting tasks is one record again.
+
+    Only one lot: two records with the key of the waiting rest could not be told apart.
+    """
+    lots: dict[Job, list[Job]] = {}
+    for job in jobs:
+        if job.id.task is not None and job.state.phase is Phase.PENDING:
+            bare = replace(job, key=JobKey(job.key.cluster, job.id.base), id=_NO_ID, raw_id=None)
+            lots.setdefault(bare, []).append(job)
+    largest: dict[JobKey, list[Job]] = {}
+    for bare, lot in lots.items():
+        if len(lot) > len(largest.get(bare.key, lot[:1])):
+            largest[bare.key] = lot
+    inside = {job.key for lot in largest.values() for job in lot}
+    apart = [job for job in jobs if job.key not in inside]
+    return (*apart, *map(_joined, largest.values()))
+
+
+def _joined(lot: Sequence[Job]) -> Job:
+    first = lot[0]
+    ranges = merge_ranges((job.id.task, job.id.task) for job in lot if job.id.task is not None)
+    text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+    base = first.id.base
+    id = JobId(f"{base}_[{text}]", base, tasks=TaskSet(text, len(lot)))
+    return replace(first, key=JobKey(first.key.cluster, id.stable), id=id)
 
 
 def id_ranges(id: JobId) -> Ranges | None:

@@ -37,7 +37,7 @@ class _World:
         rows = () if "-s" in command.argv else self._rows
         return Completed(0, in_asked_form(command.argv, rows), b"", START, 0.1)
 
-    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
+    async def jobs(self, numbers: Sequence[str], cluster: str, **how: Any) -> Seen:
         return await self._read_back.read(numbers, cluster, excluded=True)
 
     async def steps(self, numbers: Sequence[str], cluster: str) -> StepsSeen:

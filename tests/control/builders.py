@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ class FakeWorld:
     what: tuple[Reaction, ...] = ()
     asked: list[str] = field(default_factory=list)
 
-    async def jobs(self, numbers: Sequence[str], cluster: str) -> Seen:
+    async def jobs(self, numbers: Sequence[str], cluster: str, **how: Any) -> Seen:
         self.asked.append(f"jobs {','.join(numbers)}{'@' if cluster else ''}{cluster}")
         return self.seen
 
