@@ -9,6 +9,7 @@ from textual.screen import ModalScreen
 from slurmtop.control.actions import NO_DETAILS, Action, Asker, Details, Kind, Refusal, Target
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.outcome import Outcome
+from slurmtop.control.plan import read_only_text
 from slurmtop.control.prepare import Request, prepare
 from slurmtop.model.job import Job, Step
 from slurmtop.ui.present.action_words import doing_text
@@ -85,7 +86,10 @@ def act(
     title = f"{doing} {jobs_text(selection.jobs)}" if selection.jobs else doing
     known = known_jobs(app, selection)
     mine = all(job.user == app.services.user for job in selection.jobs)
-    if asker.read_only or (kind is Kind.CANCEL and step is None and mine):
+    if asker.read_only:
+        refuse(app, title, Refusal(read_only_text(asker.read_only_from, f"{kind}")))
+        return
+    if kind is Kind.CANCEL and step is None and mine:
         plan = plan_cancel(selection.jobs, asker, known=known)
         show_plan(app, plan, title, selection.on_outcome)
         return

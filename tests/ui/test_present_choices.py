@@ -130,6 +130,8 @@ def test_minutes_of_a_limit(text: str, minutes: int | None) -> None:
 def test_a_raised_limit_is_told_as_such() -> None:
     assert "may refuse" in typed.judge_limit("2-00:00:00", [RUNS])[0]
     assert "may refuse" not in typed.judge_limit("1-00:00:00", [RUNS])[0]
+    waits = make_job("4711", "PENDING")
+    assert "may refuse" not in typed.judge_limit("2-00:00:00", [waits])[0]
     unknown = replace(RUNS, limit=TimeLimit(LimitKind.UNKNOWN))
     assert "not known" in typed.judge_limit("5", [unknown])[0]
     other = replace(RUNS, limit=TimeLimit(LimitKind.SECONDS, 3_600))

@@ -16,7 +16,7 @@ from slurmtop.ui.present.action_words import hosts_text, minutes_text
 
 LIMIT_QUESTION = (
     "New time limit, counted from the start of the job: 90 (minutes), 1:30:00 or 1-12:00:00.",
-    "You may lower your own limits; only an operator may raise one.",
+    "Of a job that has started you may only lower it; an operator may raise it.",
 )
 EXCLUDE_QUESTION = (
     "Nodes to keep it off, as a host list: gpu03 or gpu[03-05],gpu09.",
@@ -24,12 +24,13 @@ EXCLUDE_QUESTION = (
 )
 #: Hosts of one list: more are no exclusion, they are a mistake.
 MAX_HOSTS = 512
+MAX_SECONDS = MAX_LIMIT_MINUTES * 60
 
 
 def minutes_of(text: str) -> int | None:
     """Whole minutes, seconds rounded up as Slurm does; None where it is no limit."""
     seconds = parse_duration(text.strip())
-    if seconds is None or not 0 < seconds <= MAX_LIMIT_MINUTES * 60:
+    if seconds is None or not 0 < seconds <= MAX_SECONDS:
         return None
     return int(-(-seconds // 60))
 
@@ -41,11 +42,11 @@ def judge_limit(text: str, jobs: Sequence[Job]) -> tuple[str, bool]:
     minutes = minutes_of(text)
     if minutes is None:
         return "That is no time limit between a minute and a year.", True
-    limits = [job.limit.seconds for job in jobs if job.limit.kind is LimitKind.SECONDS]
-    raised = sum(1 for seconds in limits if seconds is not None and minutes * 60 > seconds)
+    started = [job.limit for job in jobs if job.state.phase is not Phase.PENDING]
+    raised = sum(1 for limit in started if minutes * 60 > (limit.seconds or MAX_SECONDS))
     sentence = f"Sets it to {minutes_text(minutes)}. {_limits_now(jobs)}"
     if raised:
-        sentence += f" This raises it for {plural(raised, 'job')}: Slurm may refuse."
+        sentence += f" That is more for {plural(raised, 'started job')}: Slurm may refuse."
     return sentence, False
 
 
