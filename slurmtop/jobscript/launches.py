@@ -110,8 +110,17 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     for _ in range(2):
         if "$" not in text or len(text) > _MAX_TEXT:
             break
-        text = _VARIABLE.sub(lambda m: variables.get(m[1] or m[2], m[0])[:_MAX_TEXT], text)
-    return text[: 4 * _MAX_TEXT]
+        parts: list[str] = []
+        done = size = 0
+        for found in _VARIABLE.finditer(text):
+            value = variables.get(found[1] or found[2], found[0])
+            parts += (text[done : found.start()], value)
+            size += len(value)
+            done = found.end()
+            if size > _MAX_TEXT:
+                break
+        text = "".join((*parts, text[done:]))
+    return text[: 2 * _MAX_TEXT]
 
 
 def find_launch(words: Sequence[Word], variables: Mapping[str, str]) -> Found:

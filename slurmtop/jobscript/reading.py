@@ -7,7 +7,7 @@ from typing import Final
 
 from slurmtop.jobscript.directives import Directives, read_directives
 from slurmtop.jobscript.launches import Found, expand, find_launch
-from slurmtop.jobscript.shell import Shell, ShellCommand, Word, parse_shell
+from slurmtop.jobscript.shell import Effort, Shell, ShellCommand, Word, parse_shell
 from slurmtop.jobscript.traps import read_trap
 from slurmtop.model.script import SHELLS, Launch, Launcher, ScriptReading, Trap, Wait
 
@@ -16,6 +16,9 @@ MAX_SCRIPT: Final = 1024 * 1024
 #: ``bash -c`` in ``bash -c``, functions that call functions.
 _MAX_DEPTH: Final = 4
 _MAX_NESTED: Final = 200
+_MAX_PIPED: Final = 8
+_MAX_KEPT: Final = 200
+_MAX_UNSURE: Final = 12
 _SHOWN: Final = 160
 _ENV: Final = re.compile(r"(?:/usr)?/bin/env$")
 
@@ -35,18 +38,20 @@ def read_script(text: str) -> ScriptReading:
             f"the script is run by {language}, not by a shell: only its #SBATCH lines were read"
         )
         return _reading(language, asked, unsure, complete=False)
-    shell = parse_shell("\n".join(lines))
-    work = _Work(shell, unsure)
+    effort = Effort()
+    shell = parse_shell("\n".join(lines), effort)
+    work = _Work(shell, unsure, effort)
     work.read()
-    if not shell.complete:
-        unsure.append("the commands of the script could not all be read")
+    complete = shell.complete and not cut and len(work.launches) <= _MAX_KEPT
+    if not complete:
+        unsure.insert(0, "the commands of the script could not all be read")
     elif shell.broken is not None:
-        unsure.append(f"line {shell.broken} could not be understood as shell")
+        unsure.insert(0, f"line {shell.broken} could not be understood as shell")
     return replace(
-        _reading(language, asked, unsure, complete=shell.complete and not cut),
-        traps=tuple(work.traps),
-        launches=tuple(work.launches),
-        waits=tuple(work.waits),
+        _reading(language, asked, unsure, complete=complete),
+        traps=tuple(work.traps[-_MAX_KEPT:]),
+        launches=tuple(work.launches[:_MAX_KEPT]),
+        waits=tuple(work.waits[:_MAX_KEPT]),
         requeues_itself=work.requeues,
     )
 
@@ -60,7 +65,7 @@ def _reading(
         signal=asked.signal,
         open_mode=asked.open_mode,
         requeue=asked.requeue,
-        unsure=tuple(dict.fromkeys(unsure)),
+        unsure=tuple(dict.fromkeys(unsure))[:_MAX_UNSURE],
         complete=complete,
     )
 
@@ -77,6 +82,7 @@ def _language(first: str) -> str:
 class _Work:
     shell: Shell
     unsure: list[str]
+    effort: Effort
     traps: list[Trap] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
@@ -123,7 +129,7 @@ class _Work:
             words = words[1:]
         if not words or words[0].text != "trap":
             return
-        trap = read_trap(words, command.line, self.shell)
+        trap = read_trap(words, command.line, self.shell, self.effort)
         if trap is None:
             return
         place = command.place
@@ -191,13 +197,13 @@ class _Work:
         if depth >= _MAX_DEPTH or self.nested > _MAX_NESTED:
             self.unsure.append(f"the string in line {line} is nested too deep to be read")
             return []
-        inner = parse_shell(expand(text, self.shell.variables), line)
+        inner = parse_shell(expand(text, self.shell.variables), self.effort, line)
         if not inner.complete or inner.broken is not None:
             self.unsure.append(f"the string in line {line} could not be read as shell")
         traps: list[Trap] = []
         for one in inner.commands:
             if one.name == "trap":
-                trap = read_trap(one.words, one.line, inner)
+                trap = read_trap(one.words, one.line, inner, self.effort)
                 traps += [trap] if trap is not None else []
                 continue
             if _requeues(one.words):
@@ -223,15 +229,15 @@ class _Work:
             return ()
         return tuple(
             other.name.rsplit("/", 1)[-1]
-            for other in self.shell.commands
-            if other.place.pipeline == command.place.pipeline and other is not command
-        )[:8]
+            for other in self.shell.group(command.place.pipeline)[:_MAX_PIPED]
+            if other is not command
+        )
 
     def _waited(self, launch: Launch) -> Launch:
         if not launch.background:
             return launch
-        later = any(wait.line >= launch.line for wait in self.waits)
-        return replace(launch, waited=later)
+        last = max((wait.line for wait in self.waits), default=0)
+        return replace(launch, waited=last >= launch.line)
 
 
 def _requeues(words: Sequence[Word]) -> bool:

@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-#: More than this is no batch script that a person wrote. It also bounds the time.
-MAX_BYTES: Final = 256 * 1024
+#: More than this is no batch script that a person wrote.
+MAX_BYTES: Final = 64 * 1024
 MAX_NODES: Final = 100_000
-#: The parser reports each 100 operations. Where the text is not shell at all each of them is
-#: slow (it grows with what was skipped), so that broken text gets far less of them.
-_REPORTS: Final = 40_000
-_REPORTS_WITH_ERROR: Final = 300
+#: A pipeline costs the parser the square of its length, which none of its counts shows.
+MAX_PIPES: Final = 2_000
+#: The parser's scanner may look ahead to the end of the text at each word of what is no shell,
+#: which makes its time quadratic. It fetches what it looks at in pieces of this size, so that
+#: its work can be counted; its own reports come each 100 operations.
+_PIECE: Final = 512
+_REPORT_COST: Final = 50
+_EFFORT: Final = 200_000
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _LOOPS = frozenset({"for_statement", "while_statement", "c_style_for_statement"})
 _CHOICES = frozenset({"if_statement", "case_statement"})
 _SUBSHELLS = frozenset({"subshell", "command_substitution", "process_substitution"})
 _NOT_RUN = frozenset({"comment", "heredoc_start", "heredoc_end", "heredoc_content", "regex"})
 _REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
+_FEEDS = frozenset({"heredoc_redirect", "herestring_redirect"})
 _EXPANDS = frozenset(
     {"simple_expansion", "expansion", "command_substitution", "arithmetic_expansion"}
 )
@@ -52,15 +57,15 @@ class Place:
     loops: bool = False
     maybe: bool = False
     pipeline: int = 0
-    assigns: bool = False
+    fed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
     """One simple command: its words without redirections and without ``NAME=value`` in front.
 
-    ``ends`` is the line of its last word, ``text`` what is written, redirections not.
-    ``fed`` is true where a here-document or here-string is its input.
+    ``text`` is what is written, redirections not. ``fed`` is true where a here-document or
+    here-string is its input.
     """
 
     words: tuple[Word, ...]
@@ -75,6 +80,18 @@ class ShellCommand:
 
 
 @dataclass(slots=True)
+class Effort:
+    """How much parsing is left, in pieces looked at: one count for a script with all its
+    strings that are scripts again. A common script takes some hundred."""
+
+    left: int = _EFFORT
+
+    @property
+    def spent(self) -> bool:
+        return self.left <= 0
+
+
+@dataclass(slots=True)
 class Shell:
     """What was found: ``variables`` hold the last literal text given to a name, ``functions``
     the names that are defined. ``broken`` is the first line that is no shell, ``complete`` false
@@ -85,6 +102,17 @@ class Shell:
     functions: set[str] = field(default_factory=set)
     broken: int | None = None
     complete: bool = True
+    _groups: dict[str | int, list[ShellCommand]] | None = None
+
+    def group(self, of: str | int) -> list[ShellCommand]:
+        """The commands of a function (its name) or of a pipeline (its number)."""
+        if self._groups is None:
+            self._groups = {}
+            for command in self.commands:
+                for key in (command.place.function, command.place.pipeline):
+                    if key:
+                        self._groups.setdefault(key, []).append(command)
+        return self._groups.get(of, [])
 
 
 _parser: Parser | None = None
@@ -100,38 +128,44 @@ def _the_parser() -> Parser:
     return _parser
 
 
-def parse_shell(text: str, first_line: int = 1) -> Shell:
-    """All commands of ``text``. Never raises; bounded by MAX_BYTES, MAX_NODES and the parser's
-    own reports, and ``complete`` says when one of them was met."""
+def parse_shell(text: str, effort: Effort, first_line: int = 1) -> Shell:
+    """All commands of ``text``. Never raises; ``complete`` is false where the text is too long
+    or would cost more than ``effort``."""
     shell = Shell()
-    source = _CONTROL.sub("", text).encode("utf-8", errors="replace")
-    if len(source) > MAX_BYTES:
+    source = _CONTROL.sub("", text[: 2 * MAX_BYTES]).encode("utf-8", errors="replace")
+    if len(source) > MAX_BYTES or len(text) > 2 * MAX_BYTES:
         source, shell.complete = source[: source.rfind(b"\n", 0, MAX_BYTES) + 1], False
-    reports = 0
+    if source.count(b"|") > MAX_PIPES:
+        shell.complete = False
+        return shell
 
-    def enough(_offset: int, has_error: bool) -> bool:
-        nonlocal reports
-        reports += 1
-        return reports > (_REPORTS_WITH_ERROR if has_error else _REPORTS)
+    def piece(at: int, _point: object) -> bytes:
+        effort.left -= 1
+        return b"" if effort.spent else source[at : at + _PIECE]
+
+    def enough(_offset: int, _has_error: bool) -> bool:
+        effort.left -= _REPORT_COST
+        return effort.spent
 
     parser = _the_parser()
     try:
-        tree = parser.parse(lambda at, _point: source[at : at + 65_536], progress_callback=enough)
-    except ValueError:  # what the binding makes of a parse that was given up
-        tree = None
-    if tree is None:
+        tree = parser.parse(piece, progress_callback=enough)
+    except ValueError:  # how the binding says that it was given up
         parser.reset()
+        effort.left = 0
+    if effort.spent:
         shell.complete = False
         return shell
-    _Walk(shell, first_line).run(tree.root_node)
+    _Walk(shell, source, first_line).run(tree.root_node)
     return shell
 
 
 class _Walk:
     """Goes through the tree with a stack of its own, so that no nesting is too deep."""
 
-    def __init__(self, shell: Shell, first_line: int) -> None:
+    def __init__(self, shell: Shell, source: bytes, first_line: int) -> None:
         self.found = shell
+        self.source = source
         self.first_line = first_line
         self.shells = 0
         self.pipelines = 0
@@ -163,7 +197,7 @@ class _Walk:
             self.assignment(node)
         elif kind == "function_definition":
             name = node.child_by_field_name("name")
-            known = _text(name) if name is not None else "?"
+            known = self.text(name) if name is not None else "?"
             self.found.functions.add(known)
             place = replace(place, function=known, shell=0, background=False, loops=False)
         elif kind in _SUBSHELLS:
@@ -173,6 +207,8 @@ class _Walk:
             place = replace(place, loops=True, maybe=True)
         elif kind in _CHOICES:
             place = replace(place, maybe=True)
+        elif kind == "redirected_statement":
+            place = replace(place, fed=any(child.type in _FEEDS for child in node.children))
         elif kind == "pipeline":
             self.pipelines += 1
             place = replace(place, pipeline=self.pipelines)
@@ -200,52 +236,50 @@ class _Walk:
     def assignment(self, node: Node) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and value is not None:
-            self.found.variables[_text(name)] = word_of(value, 0).text
+            self.found.variables[self.text(name)] = self.word_of(value, 0).text
 
     def command(self, node: Node, place: Place) -> None:
         words: list[Word] = []
-        fed = any(child.type == "herestring_redirect" for child in node.children)
-        parent = node.parent
-        if parent is not None and parent.type == "redirected_statement":
-            fed = fed or any(
-                child.type in ("heredoc_redirect", "herestring_redirect")
-                for child in parent.children
-            )
+        fed = place.fed
         for child in node.children:
+            fed = fed or child.type in _FEEDS
             if not child.is_named or child.type in _REDIRECTS or child.type == "comment":
                 continue
             if child.type == "variable_assignment" and not words:
                 continue
             inner = child.named_child(0) if child.type == "command_name" else child
-            words.append(word_of(inner if inner is not None else child, self.line(child)))
-        if words and any(word.text for word in words[:1]):
-            text = " ".join(_text(node).split())
+            words.append(self.word_of(inner if inner is not None else child, self.line(child)))
+        if words and words[0].text:
+            text = " ".join(self.text(node).split())
             self.found.commands.append(
                 ShellCommand(tuple(words), self.line(node), text, place, fed)
             )
 
+    def word_of(self, node: Node, line: int) -> Word:
+        """The word that ``node`` stands for."""
+        kind = node.type
+        if kind == "word":
+            return Word(re.sub(r"\\(\n|.)", _unescape, self.text(node), flags=re.DOTALL), line)
+        if kind == "raw_string":
+            return Word(self.text(node)[1:-1], line)
+        if kind == "ansi_c_string":
+            return Word(
+                re.sub(r"\\(.)", lambda m: _ANSI.get(m[1], m[1]), self.text(node)[2:-1]), line
+            )
+        if kind in ("string", "translated_string"):
+            inside = re.sub(r'\\(["\\$`\n])', _unescape, self.text(node).removeprefix("$")[1:-1])
+            return Word(inside, line, not any(child.type in _EXPANDS for child in node.children))
+        if kind == "concatenation":
+            parts = [self.word_of(child, line) for child in node.named_children]
+            return Word(
+                "".join(part.text for part in parts), line, all(part.literal for part in parts)
+            )
+        return Word(self.text(node), line, kind not in _EXPANDS)
 
-def word_of(node: Node, line: int) -> Word:
-    """The word that ``node`` stands for."""
-    kind = node.type
-    if kind == "word":
-        return Word(re.sub(r"\\(\n|.)", _unescape, _text(node), flags=re.DOTALL), line)
-    if kind == "raw_string":
-        return Word(_text(node)[1:-1], line)
-    if kind == "ansi_c_string":
-        return Word(re.sub(r"\\(.)", lambda m: _ANSI.get(m[1], m[1]), _text(node)[2:-1]), line)
-    if kind in ("string", "translated_string"):
-        inside = re.sub(r'\\(["\\$`\n])', _unescape, _text(node).removeprefix("$")[1:-1])
-        return Word(inside, line, not any(child.type in _EXPANDS for child in node.children))
-    if kind == "concatenation":
-        parts = [word_of(child, line) for child in node.named_children]
-        return Word("".join(part.text for part in parts), line, all(part.literal for part in parts))
-    return Word(_text(node), line, kind not in _EXPANDS)
+    def text(self, node: Node) -> str:
+        """What is written there. (The binding's own would ask the parser's reader again.)"""
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", errors="replace")
 
 
 def _unescape(match: re.Match[str]) -> str:
     return "" if match[1] == "\n" else match[1]
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", errors="replace")

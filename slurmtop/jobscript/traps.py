@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from slurmtop.jobscript.shell import Shell, ShellCommand, Word, parse_shell
+from slurmtop.jobscript.shell import Effort, Shell, ShellCommand, Word, parse_shell
 from slurmtop.jobscript.signals import SHELL_EVENTS, signal_word
 from slurmtop.model.script import Trap
 
@@ -11,7 +11,7 @@ _RUNS_KEPT = 12
 _MAX_DEPTH = 3
 
 
-def read_trap(words: Sequence[Word], line: int, shell: Shell) -> Trap | None:
+def read_trap(words: Sequence[Word], line: int, shell: Shell, effort: Effort) -> Trap | None:
     """The trap that ``words`` (the first one is ``trap``) set; None for one that only lists."""
     rest = list(words[1:])
     if rest and rest[0].text == "--":
@@ -26,7 +26,7 @@ def read_trap(words: Sequence[Word], line: int, shell: Shell) -> Trap | None:
     signals = tuple(dict.fromkeys(_named(word.text) for word in named))
     if resets:
         return Trap(signals, "", line, resets=True)
-    return Trap(signals, first.text[:_ACTION_SHOWN], line, runs=_runs(first.text, shell))
+    return Trap(signals, first.text[:_ACTION_SHOWN], line, runs=_runs(first.text, shell, effort))
 
 
 def _named(word: str) -> str:
@@ -36,9 +36,9 @@ def _named(word: str) -> str:
     return bare if bare in SHELL_EVENTS else signal_word(word) or word[:40]
 
 
-def _runs(action: str, shell: Shell) -> tuple[str, ...]:
+def _runs(action: str, shell: Shell, effort: Effort) -> tuple[str, ...]:
     """The commands of an action. Of a function of the script those inside it, too."""
-    queue: list[ShellCommand] = list(parse_shell(action).commands) if action.strip() else []
+    queue: list[ShellCommand] = list(parse_shell(action, effort).commands) if action.strip() else []
     names: list[str] = []
     opened: set[str] = set()
     while queue and len(names) < _RUNS_KEPT:
@@ -46,7 +46,7 @@ def _runs(action: str, shell: Shell) -> tuple[str, ...]:
         name = command.name
         if name in shell.functions and name not in opened and len(opened) < _MAX_DEPTH:
             opened.add(name)
-            queue = [one for one in shell.commands if one.place.function == name] + queue
+            queue = shell.group(name)[:_RUNS_KEPT] + queue
             continue
         if name.rsplit("/", 1)[-1] == "scontrol" and len(command.words) > 1:
             name = f"scontrol {command.words[1].text}"
