@@ -186,7 +186,7 @@ async def test_an_outage_is_said_in_the_dialog() -> None:
 async def test_a_world_that_breaks_leaves_a_sentence() -> None:
     bench = ActingBench()
 
-    async def broken(numbers: object, cluster: object) -> None:
+    async def broken(*_asked: object, **_how: object) -> None:
         raise RuntimeError("[/bold]")
 
     bench.world.jobs = broken  # type: ignore[assignment, method-assign]
