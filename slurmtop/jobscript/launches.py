@@ -14,6 +14,8 @@ from slurmtop.model.script import SHELLS, Launcher
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+#: A variable that holds options and not a program, by its name: ``$SRUN_ARGS``.
+_OPTIONS = re.compile(r"^\$.*(ARGS|OPT|FLAG)", re.IGNORECASE)
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$", re.ASCII)
 _MPIRUN = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "mpirun_rsh", "orterun", "prterun"})
 _AGENTS = frozenset({"torchrun", "torchrun_main", "accelerate", "deepspeed", "colossalai"})
@@ -88,6 +90,7 @@ _MPI_VALUES = words_of(
 )
 _MPI_PAIRS = frozenset({"-mca", "--mca", "-genv", "-env", "--gmca", "-gmca", "--prtemca"})
 _MAX_WORDS = 4_000
+_MAX_PEELED = 40
 _MAX_TEXT = 16_384
 
 
@@ -127,35 +130,38 @@ def find_launch(words: Sequence[Word], variables: Mapping[str, str]) -> Found:
     """What ``words`` start; an empty ``chain`` and no ``shell_text`` where that is no work."""
     found = Found()
     rest = list(words[:_MAX_WORDS])
-    steps = 0
-    while rest and steps < 40:
-        steps += 1
-        word = rest[0]
-        if not word.literal and word.text.startswith("$"):
-            value = expand(word.text, variables)
-            if value != word.text:
-                parts = value.split()[:_MAX_WORDS]
-                rest = [Word(part, word.line, "$" not in part) for part in parts] + rest[1:]
-                if len(rest) > _MAX_WORDS:
-                    break
-                continue
-        if _ASSIGNMENT.match(word.text):
+    for _ in range(_MAX_PEELED):
+        rest = _put_in(rest, variables)
+        if not rest:
+            break
+        if _ASSIGNMENT.match(rest[0].text):
             rest = rest[1:]
             continue
-        following = _peel(rest, found)
+        following = _peel(rest, found, variables)
         if following is None:
             break
         rest = following
     return found
 
 
-def _peel(rest: list[Word], found: Found) -> list[Word] | None:
+def _put_in(rest: list[Word], variables: Mapping[str, str]) -> list[Word]:
+    """``$LAUNCHER train.py`` with the words that the script gave to LAUNCHER."""
+    if not rest or rest[0].literal or not rest[0].text.startswith("$"):
+        return rest
+    value = expand(rest[0].text, variables)
+    if value == rest[0].text:
+        return rest
+    parts = [Word(part, rest[0].line, "$" not in part) for part in value.split()]
+    return (parts + rest[1:])[:_MAX_WORDS]
+
+
+def _peel(rest: list[Word], found: Found, variables: Mapping[str, str]) -> list[Word] | None:
     """Takes one program off the front; None where the command is told to its end."""
     name = rest[0].text.rsplit("/", 1)[-1]
     args = rest[1:]
     if name == "srun":
         found.chain.append(Launcher.SRUN)
-        return _after_srun(args, found)
+        return _after_srun(args, found, variables)
     if name in _MPIRUN:
         found.chain.append(Launcher.MPIRUN)
         return _after_mpirun(args)
@@ -215,33 +221,27 @@ def _skip(args: list[Word], values: frozenset[str], between: int) -> list[Word]:
     return args[at + between :]
 
 
-def _after_srun(args: list[Word], found: Found) -> list[Word] | None:
-    at = 0
-    while at < len(args):
-        text = args[at].text
-        if text == "--":
-            at += 1
+def _after_srun(args: list[Word], found: Found, variables: Mapping[str, str]) -> list[Word] | None:
+    for _ in range(_MAX_WORDS):
+        args = _put_in(args, variables)
+        if not args:
             break
+        text = args[0].text
+        if text == "--":
+            return args[1:]
         if text.startswith("--"):
             option, equals, _ = text[2:].partition("=")
             if option == "multi-prog":
-                found.chain.append(Launcher.OTHER)
-                return None
-            at += 2 if not equals and takes_value(option, srun=True) else 1
+                break
+            args = args[2 if not equals and takes_value(option, srun=True) else 1 :]
         elif text.startswith("-") and len(text) > 1:
-            at += 2 if short_takes_next(text, srun=True) else 1
-        elif (
-            not args[at].literal
-            and text.startswith("$")
-            and at + 1 < len(args)
-            and (args[at + 1].text.startswith("-"))
-        ):
-            at += 1  # ${SRUN_ARGS} in front of more options
+            args = args[2 if short_takes_next(text, srun=True) else 1 :]
+        elif not args[0].literal and _OPTIONS.search(text) and len(args) > 1:
+            args = args[1:]
         else:
-            break
-    if at >= len(args):
-        found.chain.append(Launcher.OTHER)
-    return args[at:]
+            return args
+    found.chain.append(Launcher.OTHER)
+    return None
 
 
 def _after_mpirun(args: list[Word]) -> list[Word]:
@@ -283,7 +283,7 @@ def _python(args: list[Word], found: Found) -> None:
 
 def _script_among(args: Sequence[Word]) -> str:
     for word in args:
-        if word.literal and word.text.endswith(".py"):
+        if word.text.endswith(".py"):
             return word.text.rsplit("/", 1)[-1]
     return ""
 

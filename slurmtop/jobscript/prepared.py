@@ -31,8 +31,11 @@ def prepared_for(reading: ScriptReading) -> str:
             f"{signal}: {', and '.join(dict.fromkeys(why))}" for signal, why in grounds.items()
         ]
         return f"prepared for {'; '.join(parts)}"
-    if reading.complete:
+    maybe = next((sentence for sentence in reading.unsure if "trap" in sentence), None)
+    if reading.complete and maybe is None:
         return "nothing in the script is prepared for a signal"
+    if reading.complete:
+        return f"nothing in the script is seen to be prepared for a signal, but {maybe}"
     return "not known whether the script is prepared for a signal: it could not all be read"
 
 

@@ -147,7 +147,9 @@ def _ignored(reading: ScriptReading, launch: Launch, signal: str) -> int | None:
     started by slurmd and inherit nothing from the batch shell (seen on 22.05)."""
     trap = effective(launch.traps, signal)
     if trap is None and launch.outer is not Launcher.SRUN:
-        trap = effective([one for one in reading.traps if one.line < launch.line], signal)
+        trap = effective(
+            [one for one in reading.traps if one.line < launch.line and not one.maybe], signal
+        )
     return trap.line if trap is not None and trap.ignores else None
 
 

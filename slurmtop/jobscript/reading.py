@@ -144,6 +144,7 @@ class _Work:
             return
         if place.maybe:
             self.unsure.append(f"the trap in line {command.line} is set only in some cases")
+            trap = replace(trap, maybe=True)
         if any(signal.startswith("$") for signal in trap.signals):
             self.unsure.append(f"the trap in line {command.line} names signals by a variable")
         self.traps.append(trap)
@@ -201,6 +202,7 @@ class _Work:
         if not inner.complete or inner.broken is not None:
             self.unsure.append(f"the string in line {line} could not be read as shell")
         traps: list[Trap] = []
+        alone = sum(one.place.shell == 0 for one in inner.commands) == 1
         for one in inner.commands:
             if one.name == "trap":
                 trap = read_trap(one.words, one.line, inner, self.effort)
@@ -213,7 +215,7 @@ class _Work:
                 traps += self._nested(below, one, depth + 1)
             if not below.chain:
                 continue
-            if found.stays and not found.evals and (below.execs or len(inner.commands) == 1):
+            if found.stays and not found.evals and (below.execs or alone):
                 found.stays.pop()
             found.chain += below.chain
             found.program = below.program

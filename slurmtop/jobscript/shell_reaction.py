@@ -29,6 +29,9 @@ def shell_reaction(reading: ScriptReading, signal: str) -> Iterator[Reaction]:
     trap = effective(reading.traps, signal)
     if trap is None:
         yield _without_trap(reading, signal)
+    elif trap.maybe:
+        why = f"its trap for {signal} is set only in some cases; without it the shell dies"
+        yield Reaction(WHO, Fate.UNKNOWN, why, trap.line)
     elif trap.ignores:
         why = f"the script ignores {signal}. Its children inherit that, the tasks of srun do not"
         yield Reaction(WHO, Fate.IGNORES, why, trap.line)

@@ -51,7 +51,7 @@ class Trap:
     starts them). ``resets`` is ``trap - USR1``. ``signals`` are names without SIG, and EXIT, ERR.
 
     ``runs`` are the commands of the action, in order, a function of the script looked into:
-    ``("echo", "scontrol requeue", "exit")``.
+    ``("echo", "scontrol requeue", "exit")``. ``maybe`` is a trap behind a condition.
     """
 
     signals: tuple[str, ...]
@@ -59,6 +59,7 @@ class Trap:
     line: int
     resets: bool = False
     runs: tuple[str, ...] = ()
+    maybe: bool = False
 
     @property
     def ignores(self) -> bool:
