@@ -63,6 +63,12 @@ _HARMLESS = ("CONT", "URG", "CHLD", "WINCH")
 _BY_NUMBER = {number: name for name, number in SIGNAL_NUMBERS.items()}
 _OTHER_NAMES = {"CLD": "CHLD", "IOT": "ABRT", "POLL": "IO"}
 _SHOWN = 6
+#: What is to be feared, worst first; the reactions themselves say why.
+_FATES = {
+    Fate.DIES: "dies of {signal}: {who}",
+    Fate.STOPS: "stopped by {signal} until CONT: {who}",
+    Fate.UNKNOWN: "not known what {signal} does to: {who}",
+}
 _NOT_STARTED = "cannot signal a job that has not started"
 
 
@@ -118,13 +124,13 @@ def plan_signal(
         deaf = [job for job in usable if job.key not in hearing]
     warnings = [*told, *owner_warnings(targets, asker.me)]
     warnings += [het_warning(target, "get it") for target in targets if target.parts]
-    warnings += _who_gets_it(usable, deaf, name, recipient, steps)
+    notes = _who_gets_it(usable, deaf, name, recipient, steps)
     if name == "KILL":
-        warnings += _kill_warnings(targets, recipient)
+        warnings += [*_kill_warnings(targets, recipient), *notes]
         confirm = ending_confirmation(targets, asker.me)
     else:
         danger = _dangers(name, reactions, nobody=len(deaf) == len(usable))
-        warnings += danger
+        warnings += [*danger, *notes]
         confirm = typed_confirmation(targets) if danger else mild_confirmation(targets, asker.me)
     details = Details(signal=name, recipient=recipient)
     return make_action(
@@ -231,15 +237,10 @@ def _dangers(name: str, reactions: Sequence[Reaction], *, nobody: bool) -> list[
         if name == "STOP":
             return ["whoever gets it is stopped until CONT"]
         return [f"not known what the job does with {name}: a program without a handler dies of it"]
-    out: dict[str, None] = {}
-    for item in reactions:
-        who, why = visible(item.who), visible(item.why)
-        if item.fate is Fate.DIES:
-            out[f"{who} would die of {name}: {why}"] = None
-        elif item.fate is Fate.STOPS:
-            out[f"{who} is stopped by {name}: {why}"] = None
-        elif item.fate is Fate.UNKNOWN:
-            out[f"not known what {who} does with {name}: {why}"] = None
-    told = list(out)
-    more = [f"and {len(told) - _SHOWN} more of whom the same is told"]
-    return told if len(told) <= _SHOWN else told[:_SHOWN] + more
+    out = []
+    for fate, words in _FATES.items():
+        whos = dict.fromkeys(visible(item.who) for item in reactions if item.fate is fate)
+        if whos:
+            more = f" and {len(whos) - _SHOWN} more" if len(whos) > _SHOWN else ""
+            out.append(words.format(who=", ".join(list(whos)[:_SHOWN]) + more, signal=name))
+    return out

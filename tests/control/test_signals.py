@@ -158,7 +158,13 @@ def test_whoever_suffers_is_named_and_the_id_is_typed(fate: Fate) -> None:
         )
     )
     assert (made.confirm, made.expected_text) == (ConfirmLevel.TYPE_ID, "4711")
-    assert any("torchrun agent" in text and "has no handler" in text for text in made.warnings)
+    said = {
+        Fate.DIES: "dies of USR2: srun step: torchrun agent",
+        Fate.STOPS: "stopped by USR2 until CONT: srun step: torchrun agent",
+        Fate.UNKNOWN: "not known what USR2 does to: srun step: torchrun agent",
+    }
+    assert made.warnings[0] == said[fate]
+    assert worse in made.reactions, "which says why"
 
 
 @pytest.mark.parametrize("fate", [Fate.HANDLES, Fate.IGNORES, Fate.CONTINUES])
@@ -187,8 +193,9 @@ def test_many_reasons_are_not_all_told() -> None:
     made = action(
         plan_signal([job("1")], asker(), signal="HUP", recipient=Recipient.BATCH, reactions=many)
     )
-    assert len(made.warnings) == 7
-    assert made.warnings[-1].startswith("and 34 more")
+    assert len(made.warnings) == 1
+    assert made.warnings[0].startswith("dies of HUP: rank 0, ")
+    assert made.warnings[0].endswith("rank 5 and 34 more")
 
 
 @pytest.mark.parametrize("recipient", [*TARGETS, Recipient.STEP])
