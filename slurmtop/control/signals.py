@@ -243,4 +243,6 @@ def _dangers(name: str, reactions: Sequence[Reaction], *, nobody: bool) -> list[
         if whos:
             more = f" and {len(whos) - _SHOWN} more" if len(whos) > _SHOWN else ""
             out.append(words.format(who=", ".join(list(whos)[:_SHOWN]) + more, signal=name))
+    if any(item.ends_job for item in reactions):
+        out.append(f"once {name} is handled the batch script ends, and the job with it")
     return out

@@ -68,9 +68,9 @@ def _with_trap(reading: ScriptReading, signal: str, trap: Trap) -> Reaction:
     if not reading.launches:
         why = "its trap runs when the command that runs now has ended"
         return Reaction(WHO, Fate.UNKNOWN, why + hint, trap.line)
-    return Reaction(
-        WHO, Fate.HANDLES, f"its trap runs at once{_then(reading, trap)}{hint}", trap.line
-    )
+    then, ends_job = _then(reading, trap)
+    why = f"its trap runs at once{then}{hint}"
+    return Reaction(WHO, Fate.HANDLES, why, trap.line, ends_job)
 
 
 def _in_front(reading: ScriptReading) -> Launch | None:
@@ -78,17 +78,18 @@ def _in_front(reading: ScriptReading) -> Launch | None:
     return next((launch for launch in reading.launches if not launch.background), None)
 
 
-def _then(reading: ScriptReading, trap: Trap) -> str:
-    """What the script does once its trap has run: the ``wait`` it was in is over by then."""
+def _then(reading: ScriptReading, trap: Trap) -> tuple[str, bool]:
+    """What the script does once its trap has run, and whether that ends the job: the ``wait``
+    it was in is over by then."""
     if any(name.startswith("scontrol requeue") for name in trap.runs):
-        return " and requeues the job"
+        return " and requeues the job", False
     if "exit" in trap.runs:
-        return " and ends the script, and the job with it"
+        return " and ends the script, and the job with it", True
     if "wait" in trap.runs or any(wait.loops for wait in reading.waits):
-        return "; the script waits on"
+        return "; the script waits on", False
     if len(reading.waits) == 1:
         return (
             f", but then the wait in line {reading.waits[0].line} is over and the script goes on "
             "to its end, and the job with it"
-        )
-    return ""
+        ), True
+    return "", False

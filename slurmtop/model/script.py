@@ -177,10 +177,12 @@ class Fate(StrEnum):
 class Reaction:
     """``who`` gets the signal (``batch shell``, ``srun step: torchrun agent``), and what it does.
 
-    ``why`` is the ground for it, in words; ``line`` where in the script it stands.
+    ``why`` is the ground for it, in words; ``line`` where in the script it stands. ``ends_job``
+    is true where the signal is handled and the script then comes to its end.
     """
 
     who: str
     fate: Fate
     why: str
     line: int | None = None
+    ends_job: bool = False

@@ -188,6 +188,17 @@ def test_where_nothing_is_known_of_the_job_it_may_die() -> None:
     assert made.confirm is ConfirmLevel.TYPE_ID
 
 
+def test_what_handles_a_signal_and_then_ends_the_job_is_confirmed_by_typing() -> None:
+    saves = Reaction("batch shell", Fate.HANDLES, "its trap ends the script", 5, ends_job=True)
+    made = action(
+        plan_signal(
+            [job("4711")], asker(), signal="HUP", recipient=Recipient.BATCH, reactions=[saves]
+        )
+    )
+    assert made.confirm is ConfirmLevel.TYPE_ID
+    assert "once HUP is handled the batch script ends, and the job with it" in made.warnings
+
+
 def test_many_reasons_are_not_all_told() -> None:
     many = [Reaction(f"rank {n}", Fate.DIES, "no handler") for n in range(40)]
     made = action(
