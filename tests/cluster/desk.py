@@ -132,7 +132,17 @@ class Desk:
 
     async def type(self, text: str) -> None:
         """Letters and digits, as keys."""
-        names = {"-": "minus", " ": "space", ":": "colon", "_": "underscore", "/": "slash"}
+        names = {
+            "-": "minus",
+            " ": "space",
+            ":": "colon",
+            "_": "underscore",
+            "/": "slash",
+            ",": "comma",
+            ".": "full_stop",
+            "[": "left_square_bracket",
+            "]": "right_square_bracket",
+        }
         await self.press(*(names.get(char, char) for char in text))
 
     async def until(self, what: str, check: Callable[[], bool], deadline_s: float = 30) -> None:
@@ -234,6 +244,16 @@ class Desk:
         """The command lines of scancel that were run."""
         return self.wire.asked_of("scancel")
 
+    def acted(self) -> list[tuple[str, ...]]:
+        """The command lines that change something."""
+        reading = ("show", "write", "ping")
+        return [
+            argv
+            for argv in self.wire.asked
+            if argv[0] == "scancel"
+            or (argv[0] == "scontrol" and not any(word in reading for word in argv))
+        ]
+
     def logged(self) -> list[dict[str, Any]]:
         """The outcomes in the log of actions, line by line."""
         if not self.action_log.exists():
@@ -249,14 +269,17 @@ async def open_desk(
     environ: Mapping[str, str] | None = None,
     interval_s: float = INTERVAL_S,
     read_only: bool = False,
+    dry_run: bool = False,
     all_users: bool = False,
+    query: str = "",
     executor_clock: Clock | None = None,
     answered: bool = True,
     size: tuple[int, int] = SIZE,
 ) -> AsyncIterator[Desk]:
     """The app as ``cli/tui.py`` wires it. ``state`` is where its log of actions goes.
 
-    It is handed over once the queue has answered, or at once where ``answered`` is false.
+    It is handed over once the queue has answered, or at once where ``answered`` is false;
+    ``query`` is typed as the filter then.
     """
     full = {**os.environ, "XDG_STATE_HOME": str(state), **(environ or {})}
     wiring = open_wiring(Options(), full)
@@ -264,7 +287,7 @@ async def open_desk(
     wiring.runner = MeteredRunner(wire, wiring.clock)
     config = Config(queue_interval_s=interval_s, all_users=all_users)
     clock, wiring.clock = wiring.clock, executor_clock or wiring.clock
-    executor = make_executor(wiring, full, read_only=read_only)
+    executor = make_executor(wiring, full, config=config, read_only=read_only, dry_run=dry_run)
     wiring.clock = clock
     services = make_services(wiring, config, executor, ClusterInfo(), read_only=read_only, demo="")
     app = SlurmtopApp(services)
@@ -275,6 +298,8 @@ async def open_desk(
             if answered:
                 await desk.until("a first answer", lambda: app.book.sampled_at is not None)
             await pilot.pause()
+            if query:
+                await desk.filter(query)
             yield desk
     finally:
         await wiring.aclose()

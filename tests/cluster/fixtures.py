@@ -7,6 +7,7 @@ The tests run as the cluster's first normal user.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pwd
 import shutil
@@ -14,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,7 @@ FINAL_STATES = (
     "NODE_FAIL",
     "OUT_OF_MEMORY",
 )
+_numbers = itertools.count(1)
 #: States that a job never leaves by itself.
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"}
 
@@ -233,6 +236,30 @@ def faults(cluster: Cluster) -> Iterator[Faults]:
     """Faults for one test; whatever it broke is mended afterwards."""
     with Faults(cluster.layout.fault_socket) as client:
         yield client
+
+
+@dataclass(frozen=True)
+class Mine:
+    """The jobs of one test, by a name that no other job has."""
+
+    cluster: Cluster
+    name: str
+
+    def submit(
+        self, script: str | Path = "sleep 900", *args: str, **options: str | int | bool
+    ) -> str:
+        """As :meth:`Cluster.submit`; the tasks of an array have a log each."""
+        if "array" in options:
+            options = {"output": f"{self.cluster.dir}/%A_%a.log", **options}
+        return self.cluster.submit(script, *args, job_name=self.name, **options)
+
+
+@pytest.fixture
+def mine(cluster: Cluster) -> Iterator[Mine]:
+    """Whatever is left of them afterwards is cancelled."""
+    jobs = Mine(cluster, f"{cluster.tag}-{next(_numbers)}")
+    yield jobs
+    cluster.run("scancel", f"--user={cluster.user}", f"--name={jobs.name}", check=False)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,16 @@
+#!/bin/bash
+#SBATCH -N1
+#SBATCH hetjob
+#SBATCH -N1
+# Says which part got which signal, and lives on.
+trap 'echo job: shell got USR1' USR1
+for part in 0 1; do
+    srun --het-group=$part bash -c '
+        trap "echo job: part $0 got USR1" USR1
+        echo "job: part $0 ready"
+        while :; do sleep 900 & wait $!; done
+    ' $part &
+done
+while [ -n "$(jobs -p)" ]; do
+    wait
+done
