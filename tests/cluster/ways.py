@@ -24,7 +24,7 @@ from slurmtop.ui.screens.choose import ChooseScreen
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
 from slurmtop.ui.screens.signal import SignalScreen
-from tests.cluster.desk import INTERVAL_S, Desk, open_desk, slurmtop
+from tests.cluster.desk import INTERVAL_S, Desk, HurriedClock, open_desk, slurmtop
 
 Meanwhile = Callable[[], object] | None
 WAYS = ("keys", "command")
@@ -92,16 +92,24 @@ async def open_way(
     all_users: bool = False,
     dry_run: bool = False,
     interval_s: float = INTERVAL_S,
+    hurried: bool = False,
 ) -> AsyncIterator[Way]:
     """One of :data:`WAYS`, with its log of actions below ``state``.
 
-    The screen is narrowed to ``query``, so that a row is never below its end.
+    The screen is narrowed to ``query``, so that a row is never below its end. ``hurried``
+    shortens slurmtop's own waits there, where a test does not need them to be right.
     """
     if name == "command":
         yield Commands(state, dry_run=dry_run)
         return
     async with open_desk(
-        state, all_users=all_users, dry_run=dry_run, interval_s=interval_s, query=query, size=SIZE
+        state,
+        all_users=all_users,
+        dry_run=dry_run,
+        interval_s=interval_s,
+        query=query,
+        size=SIZE,
+        executor_clock=HurriedClock() if hurried else None,
     ) as desk:
         yield Keys(desk)
 
