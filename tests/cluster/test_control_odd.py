@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slurmtop.control.actions import Action, Asker, ConfirmLevel
+from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
 from slurmtop.control.outcome import Outcome, Result
 from slurmtop.model.ids import JobId, JobKey
@@ -139,19 +139,21 @@ async def test_unknown_id_is_not_called_cancelled(held: list[str], tmp_path: Pat
         assert desk.logged()[0]["jobs"][0]["outcome"] == "no such job"
 
 
-async def test_others_job_is_denied_in_words(
+async def test_others_job_is_refused_before_slurm_is_asked_to_end_it(
     cluster: Cluster, faults: Faults, tmp_path: Path
 ) -> None:
     theirs = faults.submit_other(name=f"{cluster.tag}-theirs")
     cluster.wait_state(theirs, "RUNNING")
     async with open_desk(tmp_path, all_users=True) as desk:
-        dialog = await desk.ask_to_cancel(theirs)
-        assert dialog.action.confirm is ConfirmLevel.TYPE_ID
-        assert f"not your jobs: they belong to {cluster.users[1]}" in desk.text
-        await desk.say_yes()
-        outcome = await desk.outcome()
+        await desk.go_to(theirs)
+        await desk.press("K")
+        await desk.shows("not yours", cluster.users[1])
+        assert not isinstance(desk.app.screen, ConfirmScreen)
+        assert desk.sent == []
+        # Where accounting did not tell what a person may do, Slurm's own word counts.
+        outcome = await desk.app.services.executor.execute(_plan(desk, _queued(desk, theirs)))
         assert [job.result for job in outcome.jobs] == [Result.DENIED]
-        assert f"job {theirs}: denied" in desk.text
+        assert desk.sent == [("scancel", theirs)]
         assert desk.logged()[0]["jobs"][0]["outcome"] == "denied"
     assert _state(cluster, theirs) == {"RUNNING"}
 
