@@ -7,7 +7,7 @@ start each other: batch shell, srun, agent, ranks.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from slurmtop.jobscript.shell_reaction import effective, shell_reaction
+from slurmtop.jobscript.shell_reaction import by_variable, effective, shell_reaction
 from slurmtop.jobscript.signals import Default, default_of, signal_word
 from slurmtop.model.job import Step
 from slurmtop.model.script import (
@@ -176,6 +176,10 @@ def _between(launch: Launch, name: str, signal: str, where: str, ignored: int | 
         return Reaction(who, Fate.IGNORES, f"it starts with {signal} ignored", ignored)
     if default_of(signal) is Default.NOTHING:
         return Reaction(who, Fate.CONTINUES, f"{signal} does nothing to it", launch.line)
+    unnamed = by_variable(launch.traps) if name in SHELLS else None
+    if unnamed is not None:
+        why = "a trap of it names its signals by a variable"
+        return Reaction(who, Fate.UNKNOWN, why, unnamed.line)
     if name in SHELLS or name == "timeout":
         fate, why = _by_default(signal, f"it does not handle {signal}")
         return Reaction(who, fate, f"{why}; what it started loses its parent", launch.line)

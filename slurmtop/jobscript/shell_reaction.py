@@ -17,6 +17,12 @@ def effective(traps: Iterable[Trap], signal: str) -> Trap | None:
     return last
 
 
+def by_variable(traps: Iterable[Trap]) -> Trap | None:
+    """A trap that names its signals by a variable: it may be for any of them."""
+    named = (trap for trap in traps if any("$" in signal for signal in trap.signals))
+    return next(named, None)
+
+
 def shell_reaction(reading: ScriptReading, signal: str) -> Iterator[Reaction]:
     """What ``signal`` (a name without SIG) does to the batch shell. Nothing where ``exec``
     has put another program in its place."""
@@ -48,6 +54,10 @@ def _without_trap(reading: ScriptReading, signal: str) -> Reaction:
     if not reading.complete:
         why = f"without a trap it dies of {signal}, and the script could not all be read"
         return Reaction(WHO, Fate.UNKNOWN, why)
+    unnamed = by_variable(reading.traps)
+    if unnamed is not None:
+        why = f"without a trap it dies of {signal}, and a trap names its signals by a variable"
+        return Reaction(WHO, Fate.UNKNOWN, why, unnamed.line)
     front = _in_front(reading)
     if signal == "INT" and front is not None:
         why = "a shell acts on INT only when its foreground command has ended"

@@ -149,3 +149,13 @@ def test_many_launches_stay_a_short_list() -> None:
     rows = reactions(read_script(HEAD + body), "USR1", Recipient.STEPS)
     assert len(rows) == 13
     assert rows[-1].who == "others"
+
+
+def test_a_trap_that_names_its_signals_by_a_variable_may_be_for_any_of_them() -> None:
+    """Seen on 22.05: both shells handle it and live on."""
+    body = (
+        "for one in USR1 USR2; do trap 'echo saved' $one; done\n"
+        "srun bash -c 'for one in USR1 USR2; do trap : $one; done; ./train; true' &\nwait\n"
+    )
+    assert told(body, Recipient.BATCH)["batch shell"].fate is Fate.UNKNOWN
+    assert told(body, Recipient.STEPS)["srun step: bash"].fate is Fate.UNKNOWN
