@@ -5,6 +5,7 @@ for a job that does not exist. Only the read-back makes a job "cancelled" or "he
 fails it is not known, and asked again until it is or the time is up.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from slurmtop.control.action_log import Entry
@@ -33,6 +34,9 @@ _WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0)
 _WAITS_MANY_S = (3.0, 12.0, 30.0, 60.0)
 #: A signal is looked at twice: at once, and when a job that dies of it has had time to.
 _WAITS_SIGNAL_S = (1.0, SETTLED_S - 1.0, *_WAITS_S[2:])
+
+#: Hears how many commands were handed over and how many there are, as they go out.
+Sent = Callable[[int, int], None]
 
 
 class Log(Protocol):
@@ -74,12 +78,14 @@ class Executor:
         *,
         still_same: StillSame | None = None,
         without_log: bool = False,
+        sent: Sent | None = None,
     ) -> Outcome:
         """Do ``action``, which the person has confirmed. Never raises for what Slurm says.
 
         Where it cannot be written down first, nothing is done (``Outcome.unlogged``) unless
         ``without_log``. Takes up to 90 s past the last command. Cancelling the task stops the
-        waiting, not the action; the log then says what was known by then.
+        waiting, not the action; the log then says what was known by then. ``sent`` is told how
+        far it is, for whoever wants to leave meanwhile.
         """
         started_at, started = self._clock.now(), self._clock.monotonic()
         refused = self._refusal(action)
@@ -95,7 +101,7 @@ class Executor:
         if trouble is not None and not without_log:
             return Outcome(action=action, unlogged=trouble, started_at=started_at)
         try:
-            await self._do(run)
+            await self._do(run, sent or _nobody)
         finally:
             trouble = self._log.record(run.ended(self._clock.now())) or trouble
         return Outcome(
@@ -121,22 +127,25 @@ class Executor:
             return "nothing was done: the commands are not those of the jobs that were shown"
         return None
 
-    async def _do(self, run: Running) -> None:
+    async def _do(self, run: Running, sent: Sent) -> None:
         before: StepsSeen | None = None
         if run.targets and _needs_steps(run.action):
             before = await self._steps(run)
-        await self._send(run)
+        await self._send(run, sent)
         await self._await_end(run, before)
 
     async def _steps(self, run: Running) -> StepsSeen:
         numbers = [number for target in run.open() for number in numbers_of(target)]
         return await self._read_back.read_steps(numbers, run.action.cluster)
 
-    async def _send(self, run: Running) -> None:
-        for place, call in enumerate(run.calls()):
-            if place:
+    async def _send(self, run: Running, sent: Sent) -> None:
+        calls = run.calls()
+        sent(0, len(calls))
+        for place, call in enumerate(calls, 1):
+            if place > 1:
                 await self._clock.sleep(PAUSE_S)
             run.argvs.append(call.argv)
+            sent(place, len(calls))
             try:
                 done = await self._runner.run(Command(call.argv, timeout_s=CALL_TIMEOUT_S))
             except RunnerError as error:
@@ -165,6 +174,10 @@ class Executor:
             now = None if before is None else await self._steps(run)
             since = self._clock.monotonic() - sent
             run.looked(Look(seen=seen, steps=Steps(before, now), since_s=since))
+
+
+def _nobody(_done: int, _of: int) -> None:
+    return None
 
 
 def _needs_steps(action: Action) -> bool:

@@ -140,6 +140,25 @@ async def test_many_jobs_are_sent_in_groups_with_a_pause() -> None:
     assert outcome.sentence == "120 cancelled"
 
 
+async def test_it_tells_how_many_commands_went_out() -> None:
+    bench = Bench()
+    ids = [str(1000 + n) for n in range(120)]
+    bench.queue = [dict.fromkeys(ids, "CANCELLED")]
+    told: list[tuple[int, int]] = []
+    task = asyncio.ensure_future(
+        bench.executor.execute(
+            plan(*(job(id) for id in ids)), sent=lambda done, of: told.append((done, of))
+        )
+    )
+    await bench.clock.advance(0)
+    assert told == [(0, 3), (1, 3)]
+    assert len(bench.sent) == 1
+    for _ in range(20):
+        await bench.clock.advance(0.5)
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    await task
+
+
 async def test_one_group_that_fails_does_not_stop_the_rest() -> None:
     bench = Bench()
     ids = [str(1000 + n) for n in range(60)]
