@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import termios
 from collections.abc import Iterator
 
 #: How long a person looks at an empty line before being told why; then how often.
@@ -37,12 +38,17 @@ class Console:
                 print(line, file=sys.stderr, flush=True)
 
     async def ask(self, question: str) -> str | None:
-        """The line that was typed, or None at the end of the input (ctrl-d)."""
+        """The line that was typed, or None at the end of the input (ctrl-d).
+
+        What was typed before the question stood there answers nothing: it is thrown away.
+        """
+        handle = sys.stdin.fileno()
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcflush(handle, termios.TCIFLUSH)
         with contextlib.suppress(OSError, ValueError):
             print(question, end=" ", file=sys.stderr, flush=True)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
-        handle = sys.stdin.fileno()
 
         def readable() -> None:
             if not answer.done():

@@ -33,7 +33,7 @@ from slurmtop.collect.squeue import QueueSource
 from slurmtop.control.actions import NO_DETAILS, Action, Asker, ConfirmLevel, Details, Kind, Target
 from slurmtop.control.commands import IDS_PER_CALL
 from slurmtop.control.execute import Executor, StillSame
-from slurmtop.control.outcome import Outcome
+from slurmtop.control.outcome import Outcome, done_word
 from slurmtop.control.plan import first_refusal
 from slurmtop.control.prepare import World
 from slurmtop.control.signals import SIGNALS, parse_signal
@@ -47,6 +47,7 @@ from slurmtop.store.jobs import Gone
 from slurmtop.ui.present.action_words import title_text
 from slurmtop.ui.present.changes import changes_since
 from slurmtop.ui.present.confirm import body_lines
+from slurmtop.ui.present.reactions import reaction_lines, sum_text
 from slurmtop.ui.present.spans import plain
 
 _RECIPIENTS = {
@@ -129,7 +130,11 @@ def read_wish(options: Options) -> tuple[Wish, str | None]:
     elif kind is not Kind.CANCEL:
         step = next((one for one in named if one.step is not None), None)
         if step is not None:
-            raise UsageError(f"{step.text!r} is a step: only a job can be put on {options.command}")
+            job = step.text.rpartition(".")[0]
+            raise UsageError(
+                f"{step.text!r} is a step, and a step cannot be {done_word(kind)}:"
+                f" name its job, {job}"
+            )
     return (
         Wish(
             kind=kind,
@@ -274,7 +279,7 @@ class Doing:
         )
         still_same: StillSame | None = None
         if self._wish.dry_run or self._wish.yes:
-            self._tell(action.warnings)
+            self._warn(action)
         elif await self._confirmed(action):
             still_same = await self._look_again(action)
         else:
@@ -358,6 +363,14 @@ class Doing:
         wish = self._wish
         chosen = choose(wish.named, rows, wish.kind)
         return {job.key: job for job in (*rows, *chosen.all_jobs)}
+
+    def _warn(self, action: Action) -> None:
+        """All that the dialog warns of, for whoever is not asked."""
+        self._tell(action.warnings)
+        if action.reactions:
+            self._tell([sum_text(action.reactions)])
+        for line in reaction_lines(action.reactions, self._console.width):
+            self._console.tell(plain(line))
 
     def _tell(self, sentences: Sequence[str]) -> None:
         for sentence in sentences:

@@ -121,8 +121,8 @@ def _allowed(base: str) -> bool:
 def choose(named: Sequence[Named], rows: Sequence[Job], kind: Kind) -> Chosen:
     """The records of ``rows`` that were named, each once.
 
-    Of a whole array, what is over is left out; a requeue of it means its failed tasks and
-    nothing else, for Slurm would run the completed ones again.
+    Of a whole array, what is over is left out, unless it is named beside it; a requeue of it
+    means its failed tasks and nothing else, for Slurm would run the completed ones again.
     """
     chooser = _Chooser(rows, kind)
     for one in named:
@@ -135,7 +135,7 @@ def choose(named: Sequence[Named], rows: Sequence[Job], kind: Kind) -> Chosen:
         jobs=tuple({job.key: job for job in chooser.jobs}.values()),
         swept=tuple(chooser.swept),
         steps=tuple(chooser.steps),
-        absent=tuple(chooser.absent),
+        absent=tuple(dict.fromkeys(chooser.absent)),
         notes=tuple(chooser.notes),
     )
 
@@ -159,17 +159,18 @@ class _Chooser:
                 part = [row for row in rows if row.id.het_offset == one.het_offset]
                 self._take(one.text, part)
         plain = [one for one in named if one.het_offset is None]
-        if any(not one.tasks and not one.waiting for one in plain):
+        waiting = any(one.waiting for one in plain)
+        whole = any(not one.tasks and not one.waiting for one in plain)
+        if whole:
             self._whole(number, rows)
-            if self._kind not in _REQUEUES:
-                # All that lives of it is meant already, whichever tasks are named beside it.
-                return
-        if any(one.waiting for one in plain):
+        if waiting:
             rest = [row for row in rows if row.id.tasks is not None]
             self._take(f"{number}_[*]", rest)
         ranges = tuple(merge_ranges(span for one in plain for span in one.tasks))
         if ranges:
-            self._tasks(number, rows, ranges, whole_rest=any(one.waiting for one in plain))
+            # The waiting rest is one record: where all of it is meant, so are its tasks.
+            all_waiting = waiting or (whole and self._kind not in _REQUEUES)
+            self._tasks(number, rows, ranges, whole_rest=all_waiting)
 
     def step(self, one: Named, step: str) -> None:
         """One step of one record."""
@@ -233,8 +234,9 @@ class _Chooser:
             text = f"job {number}: Slurm cut the list of its waiting tasks, so none can be named"
             self.absent.append(Absent(number, text, known=True))
             return
-        found, rest = chosen_tasks(rows, ranges)
-        self.jobs.extend(job for job in found if job.id.tasks is None or not whole_rest)
+        found, rest = chosen_tasks([row for row in rows if row.id.base == number], ranges)
+        full = {row.key: row for row in rows} if whole_rest else {}
+        self.jobs.extend(full.get(job.key, job) for job in found)
         for text in task_ids(number, rest):
             self.absent.append(_unknown(text, text))
 

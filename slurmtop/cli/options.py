@@ -23,6 +23,9 @@ ACTIONS = {
     "release": "let held jobs start again",
     "signal": "send a signal to what a job runs",
 }
+#: Those that can be done to one step of a job as well.
+TAKE_STEPS = ("cancel", "signal")
+_JOB_FORMS = "4711, 4711_3, '4711_[1-5,7]', 4711+1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ def _add_actions(commands: Any, shared: argparse.ArgumentParser) -> None:
             "job_ids",
             metavar="JOB",
             nargs="+",
-            help="4711, 4711_3, '4711_[1-5,7]', 4711+1, or a step: 4711.0",
+            help=_JOB_FORMS + (", or a step: 4711.0" if verb in TAKE_STEPS else ""),
         )
         one.add_argument("--yes", action="store_true", help="do not ask; warnings are still told")
         one.add_argument("--json", action="store_true", help="what became of each job, as JSON")

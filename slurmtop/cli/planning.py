@@ -128,9 +128,8 @@ class Planner:
                 why = {job.key: made.sentence for job in jobs}
         if isinstance(made, Action):
             plans.actions.append(made)
-        swept = {job.key for _, those in chosen.swept for job in those}
         for job in chosen.jobs:
-            if job.key in why and job.key not in swept:
+            if job.key in why:
                 plans.refused.append(_refused(job.key.id, why[job.key]))
         for number, those in chosen.swept:
             if all(job.key in why for job in those):

@@ -97,6 +97,16 @@ def test_a_signal(slurm: StandIns, home: Path) -> None:
     assert done.stdout.startswith("job 4711: ")
 
 
+def test_without_a_question_it_is_told_who_dies_and_why(slurm: StandIns, home: Path) -> None:
+    queue(slurm, queue_row("4711"), scripts={"4711": "#!/bin/bash\npython train.py\n"})
+    arguments = ("signal", "4711", "--signal", "USR1", "--to", "everything")
+    for how in ("--dry-run", "--yes"):
+        done = slurmtop(slurm.environ(home), *arguments, how)
+        assert "Who gets it (2): 1 dies of it, 1 not known" in done.stderr
+        assert "batch shell: dies of it: " in done.stderr
+        assert "dies of" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("to", "option"),
     [("batch", "--batch"), ("everything", "--full")],
@@ -182,7 +192,9 @@ def test_only_the_failed_tasks_of_an_array_are_requeued(slurm: StandIns, home: P
     )
     done = slurmtop(slurm.environ(home), "requeue", "4711", "--yes")
     assert sent(slurm) == [["scontrol", "requeue", "4711_1"]]
-    assert "array 4711: this means its 1 failed task" in done.stderr
+    assert (
+        "array 4711: this means its 1 failed task, not the 9 tasks that did not fail" in done.stderr
+    )
     assert len(done.stdout.splitlines()) == 1
 
 
@@ -251,8 +263,9 @@ def test_nothing_without_a_terminal_and_without_yes(slurm: StandIns, home: Path,
     [
         (("cancel",), "JOB"),
         (("cancel", "x", "--yes"), "no job id"),
-        (("hold", "4711.0", "--yes"), "is a step"),
-        (("requeue", "4711.0", "--yes"), "is a step"),
+        (("hold", "4711.0", "--yes"), "a step cannot be held: name its job, 4711"),
+        (("release", "4711_3.0", "--yes"), "a step cannot be released: name its job, 4711_3"),
+        (("requeue", "4711.0", "--yes"), "a step cannot be requeued: name its job, 4711"),
         (("signal", "4711", "--yes"), "--signal"),
         (("signal", "4711", "--signal", "NOSUCH", "--yes"), "there is no signal"),
         (("signal", "4711", "--signal", "USR1", "--to", "moon", "--yes"), "--to"),

@@ -54,6 +54,29 @@ def test_one_key_where_little_is_lost(
     assert len(sent(slurm)) == 1 - status
 
 
+def test_what_was_typed_before_the_question_answers_nothing(slurm: StandIns, home: Path) -> None:
+    queue(slurm, queue_row("4711", "PENDING"))
+    with at_terminal(slurm, home, "hold", "4711") as terminal:
+        terminal.type("y\ny")
+        terminal.wait_for("Do it? [y/N]")
+        terminal.type("\n")
+        terminal.wait_for("job 4711: not confirmed, nothing was done")
+        assert terminal.leave() == 1
+    assert sent(slurm) == []
+
+
+def test_one_answer_answers_one_question(slurm: StandIns, home: Path) -> None:
+    (home / ".local").write_text("in the way")
+    queue(slurm, queue_row("4711", "PENDING"))
+    with at_terminal(slurm, home, "hold", "4711") as terminal:
+        terminal.wait_for("Do it? [y/N]")
+        terminal.type("y\ny\n")
+        terminal.wait_for("without a line in the log? [y/N]")
+        terminal.type("n\n")
+        assert terminal.leave() == 1
+    assert sent(slurm) == []
+
+
 def test_several_jobs_are_confirmed_by_their_count(slurm: StandIns, home: Path) -> None:
     queue(slurm, queue_row("4711", **ONE_NODE), queue_row("4712", **ONE_NODE))
     with at_terminal(slurm, home, "cancel", "4711", "4712") as terminal:

@@ -108,11 +108,25 @@ def chosen(kind: Kind, *texts: str, rows: tuple[Job, ...] = ARRAY) -> Chosen:
 
 @pytest.mark.parametrize("kind", [Kind.CANCEL, Kind.HOLD, Kind.RELEASE, Kind.SIGNAL])
 def test_a_whole_array_is_what_lives_of_it(kind: Kind) -> None:
-    found = chosen(kind, "4711", "4711_2", "4711_0")
+    found = chosen(kind, "4711")
     assert found.jobs == ()
     ((number, jobs),) = found.swept
     assert number == "4711"
     assert ids(jobs) == ["4711_2", "5-9"]
+
+
+def test_a_task_beside_its_whole_array_is_named_and_counts_once() -> None:
+    found = chosen(Kind.CANCEL, "4711", "4711_0", "4711_[2,7]", "4711_77", "4711_77")
+    assert ids(found.all_jobs) == ["4711_0", "4711_2", "5-9"]
+    assert [one.text for one in found.absent] == ["4711_77"]
+    assert not found.absent[0].known
+
+
+@pytest.mark.parametrize("kind", [Kind.CANCEL, Kind.REQUEUE])
+def test_a_task_of_a_job_that_is_no_array(kind: Kind) -> None:
+    found = chosen(kind, "60", "60_3", rows=(make_job("60"),))
+    assert ids(found.all_jobs) == ["60"]
+    assert [one.text for one in found.absent] == ["60_3"]
 
 
 def test_a_whole_array_that_is_over_is_named_all_the_same() -> None:
@@ -177,6 +191,9 @@ def test_het_jobs() -> None:
 def test_the_own_number_of_a_task_names_it() -> None:
     task = make_job("4711_3", raw_id="4715")
     assert ids(chosen(Kind.CANCEL, "4715", rows=(task,)).jobs) == ["4711_3"]
+    found = chosen(Kind.CANCEL, "4715", "4715_3", rows=(task,))
+    assert ids(found.jobs) == ["4711_3"]
+    assert [one.text for one in found.absent] == ["4715_3"]
 
 
 def test_steps() -> None:
@@ -205,4 +222,5 @@ def test_an_unknown_job_costs_no_other() -> None:
 
 
 def test_each_job_once() -> None:
+    assert len(chosen(Kind.CANCEL, "9.0", "9.0", "50+7", "50+7", "9", "9", rows=HET).absent) == 3
     assert ids(chosen(Kind.HOLD, "60", "60", "60", rows=(make_job("60"),)).jobs) == ["60"]

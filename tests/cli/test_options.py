@@ -71,6 +71,12 @@ def test_help_and_version(arguments: list[str], capsys: pytest.CaptureFixture[st
     assert "slurmtop" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("verb", ["cancel", "requeue", "hold", "release", "signal"])
+def test_only_what_takes_a_step_offers_one(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    assert ("a step: 4711.0" in capsys.readouterr().out) == (verb in ("cancel", "signal"))
+
+
 WORDS = st.one_of(
     st.sampled_from(
         [
