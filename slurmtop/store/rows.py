@@ -184,3 +184,27 @@ def count_states(entries: Iterable[Entry], *, rest_apart: bool) -> tuple[Count, 
     return tuple(
         Count(label, numbers[label], label not in loose) for label in order if label in numbers
     )
+
+
+def out_of_marked_rests(
+    marks: set[JobKey], before: Iterable[Entry], now: Iterable[Entry]
+) -> set[JobKey]:
+    """The tasks that left the marked waiting rest of their array, for a record of their own.
+
+    They were meant by the mark. A record that an array did not have before can only come out
+    of its rest.
+    """
+    before = tuple(before)
+    rests = {
+        entry.group
+        for entry in before
+        if entry.job.id.tasks is not None and entry.gone is None and entry.job.key in marks
+    }
+    if not rests:
+        return set()
+    known = {entry.job.key for entry in before}
+    return {
+        entry.job.key
+        for entry in now
+        if entry.group in rests and entry.job.id.task is not None and entry.job.key not in known
+    }

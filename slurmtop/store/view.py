@@ -14,7 +14,15 @@ from slurmtop.model.job import Job
 from slurmtop.store.jobs import Gone
 from slurmtop.store.query import EMPTY, Query
 from slurmtop.store.query_keys import Expand, Seen, no_expand, search_text
-from slurmtop.store.rows import SORT_KEYS, Count, Entry, Group, Row, count_states
+from slurmtop.store.rows import (
+    SORT_KEYS,
+    Count,
+    Entry,
+    Group,
+    Row,
+    count_states,
+    out_of_marked_rests,
+)
 
 
 class Book(Protocol):
@@ -61,6 +69,7 @@ class JobView:
         self._anchor: JobKey | None = None
         self._cursor: Row | None = None
         self._cursor_index = 0
+        self._in_view: tuple[int, frozenset[JobKey]] = (-1, frozenset())
         self.rebuilds = 0
         """How often rows were made: what the budget tests count."""
 
@@ -84,6 +93,8 @@ class JobView:
                 if entry is None or entry.gone is not gone:
                     entry = Entry(gone.job, gone)
                 fresh[id(gone.job)] = entry
+            if self.marks:
+                self.marks |= out_of_marked_rests(self.marks, old.values(), fresh.values())
             self._entries = fresh
             self._order = None
             self._totals = None
@@ -220,7 +231,7 @@ class JobView:
     def _keys_behind(self, row: Row) -> set[JobKey]:
         """What a mark on ``row`` means. A group under a filter stands for the jobs that the
         filter leaves, and must not grow when the filter goes."""
-        if row.group is not None and (self.query or self.problems_only):
+        if row.group is not None and self._filters:
             return {job.key for job in row.group.jobs}
         return {row.key}
 
@@ -241,12 +252,39 @@ class JobView:
         """The marked rows, also those that a filter or a fold hides now."""
         if not self.marks:
             return ()
-        found = [row for row in self.rows if row.key in self.marks]
+        # A marked group is meant whole, whatever a filter leaves of it now.
+        found = [row for row in self.rows if row.key in self.marks and not self._cuts(row)]
         seen = {row.key for row in found}
         if seen != self.marks:
             hidden = self._all_rows()
             found += [hidden[key] for key in sorted(self.marks - seen) if key in hidden]
         return tuple(found)
+
+    def _cuts(self, row: Row) -> bool:
+        return row.group is not None and self._filters
+
+    @property
+    def _filters(self) -> bool:
+        return bool(self.query) or self.problems_only
+
+    def hidden_jobs(self) -> frozenset[JobKey]:
+        """The jobs behind the marks that the filter hides; those in a closed group are not."""
+        if not self.marks or not self._filters:
+            return frozenset()
+        rows = self.rows
+        if self._in_view[0] != self.rebuilds:
+            shown = frozenset(job.key for row in rows if row.depth == 0 for job in row.jobs)
+            self._in_view = (self.rebuilds, shown)
+        marked = {job.key for row in self.marked_rows() for job in row.jobs}
+        return frozenset(marked - self._in_view[1])
+
+    def hidden_marks(self) -> int:
+        """How many of the marks stand for a job that the filter hides."""
+        hidden = self.hidden_jobs()
+        if not hidden:
+            return 0
+        groups = {entry.group for entry in self._entries.values() if entry.job.key in hidden}
+        return sum(1 for mark in self.marks if mark in hidden or mark in groups)
 
     def _all_rows(self) -> dict[JobKey, Row]:
         out: dict[JobKey, Row] = {}

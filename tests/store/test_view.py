@@ -384,3 +384,53 @@ def test_what_left_the_queue_is_not_among_all() -> None:
     assert marked(view) == {"1", "70_0"}
     view.mark_all()
     assert marked(view) == set()
+
+
+def test_a_task_that_starts_out_of_a_marked_rest_is_marked_with_it() -> None:
+    plain, running, rest = make_job("1"), make_job("70_0"), make_job("70_[1-9]", "PENDING")
+    book, view = view_of([plain, running, rest])
+    view.toggle_fold()
+    move_to_key(view, JobKey("", "70"))
+    view.toggle_fold()
+    move_to_key(view, JobKey("", "70_[*]"))
+    view.toggle_mark()
+    assert marked(view) == {"70_[*]"}
+    started = make_job("70_1", ran_s=3)
+    less = make_job("70_[2-9]", "PENDING")
+    again(book, view, [plain, running, started, less])
+    assert marked(view) == {"70_[*]", "70_1"}
+    move_to_key(view, JobKey("", "70_1"))
+    view.toggle_mark()
+    again(book, view, [plain, running, started, make_job("2"), less])
+    assert marked(view) == {"70_[*]"}, "what was taken back stays so"
+    others = [make_job(f"70_{n}", ran_s=1) for n in range(2, 10)]
+    again(book, view, [plain, running, started, make_job("2"), *others])
+    ids_now = marked(view) - {"70_[*]"}
+    assert ids_now == {f"70_{n}" for n in range(2, 10)}, "also when none waits any more"
+
+
+def test_a_task_that_was_not_in_a_marked_rest_gets_no_mark() -> None:
+    book, view = view_of([make_job("70_[1-9]", "PENDING"), make_job("80_[1-9]", "PENDING")])
+    move_to_key(view, JobKey("", "80_[*]"))
+    view.toggle_mark()
+    left = [make_job("70_1"), make_job("70_[2-9]", "PENDING"), make_job("80_[1-9]", "PENDING")]
+    again(book, view, [*left, make_job("81")])
+    assert marked(view) == {"80_[*]"}
+
+
+def test_marks_that_the_filter_hides_are_counted_and_a_closed_group_hides_none() -> None:
+    _, view = view_of([make_job("1"), make_job("2"), make_job("70_0"), make_job("70_1", "FAILED")])
+    view.mark_all()
+    assert (len(view.marks), view.hidden_marks()) == (4, 0)
+    view.set_query(parse_query("id:2"))
+    assert view.hidden_marks() == 3
+    assert {key.id for key in view.hidden_jobs()} == {"1", "70_0", "70_1"}
+    view.set_query(parse_query(""))
+    view.marks.clear()
+    move_to_key(view, JobKey("", "70"))
+    view.toggle_mark()
+    assert view.hidden_marks() == 0
+    view.set_query(parse_query("state:failed"))
+    assert marked(view) == {"70_0", "70_1"}, "a marked group is meant whole"
+    assert view.hidden_marks() == 1
+    assert {key.id for key in view.hidden_jobs()} == {"70_0"}
