@@ -1,7 +1,8 @@
 """Which jobs a command line names: ids taken apart, then looked for in what Slurm shows. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from slurmtop.cli.errors import UsageError
@@ -210,10 +211,10 @@ class _Chooser:
             self._failed(number, tasks)
             return
         alive = [row for row in tasks if row.state.phase not in _OVER]
-        self.swept.append((number, tuple(alive or tasks)))
+        self.swept.append((number, _in_order(alive or tasks)))
 
     def _failed(self, number: str, tasks: Sequence[Job]) -> None:
-        failed = tuple(row for row in tasks if row.state.phase is Phase.FAILED)
+        failed = _in_order(row for row in tasks if row.state.phase is Phase.FAILED)
         if not failed:
             text = (
                 f"array {number}: no task of it has failed, as far as Slurm remembers;"
@@ -222,12 +223,15 @@ class _Chooser:
             self.absent.append(Absent(number, text, known=True))
             return
         self.jobs.extend(failed)
-        others = sum(_tasks_in(row) for row in tasks) - len(failed)
-        if others:
-            self.notes.append(
-                f"array {number}: this means its {plural(len(failed), 'failed task')},"
-                f" not the {plural(others, 'task')} that did not fail"
-            )
+        others: Counter[str] = Counter()
+        for row in tasks:
+            if row.state.phase is not Phase.FAILED:
+                others[str(row.state.phase)] += _tasks_in(row)
+        left = ", ".join(f"{count} {phase}" for phase, count in sorted(others.items()))
+        self.notes.append(
+            f"array {number}: only its {plural(len(failed), 'failed task')}, as far as Slurm"
+            f" remembers; left as they are: {left or 'none'}"
+        )
 
     def _tasks(self, number: str, rows: Sequence[Job], ranges: Ranges, *, whole_rest: bool) -> None:
         if any(row.id.tasks is not None and task_ranges(row.id.tasks) is None for row in rows):
@@ -236,7 +240,7 @@ class _Chooser:
             return
         found, rest = chosen_tasks([row for row in rows if row.id.base == number], ranges)
         full = {row.key: row for row in rows} if whole_rest else {}
-        self.jobs.extend(full.get(job.key, job) for job in found)
+        self.jobs.extend(full.get(job.key, job) for job in _in_order(found))
         for text in task_ids(number, rest):
             self.absent.append(_unknown(text, text))
 
@@ -248,6 +252,11 @@ def _unknown(job: str, text: str) -> Absent:
         f"job {visible(text)}: no such job in the queue (any more);"
         f" sacct -j {visible(base)} tells whether it ended",
     )
+
+
+def _in_order(rows: Iterable[Job]) -> tuple[Job, ...]:
+    """By task, as a person counts; the waiting rest last."""
+    return tuple(sorted(rows, key=lambda row: (row.id.task is None, row.id.task or 0)))
 
 
 def _tasks_in(row: Job) -> int:

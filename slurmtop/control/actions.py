@@ -47,11 +47,14 @@ class ConfirmLevel(StrEnum):
     """How hard it is made to say yes."""
 
     YES = "yes"
-    """One key."""
+    """One key: an own job that waits or runs on one node; a hold, a release or excluded nodes
+    of any number of own jobs."""
     TYPE_COUNT = "type the count"
-    """Several jobs: the person types how many."""
+    """Several jobs that would end or be requeued, or are not all one's own: how many."""
     TYPE_ID = "type the id"
-    """Another person's job, a het job, a running job on several nodes, or a loss."""
+    """One job that would end or be requeued and is a het job or runs on several nodes; another
+    person's; one that keeps failing alike or has completed (requeue); one that may end where
+    nobody would expect it (signal, time limit). Of several such jobs it is the count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

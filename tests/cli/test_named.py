@@ -140,8 +140,16 @@ def test_a_requeue_of_an_array_means_its_failed_tasks(kind: Kind) -> None:
     assert ids(found.jobs) == ["4711_1", "4711_3"]
     assert found.swept == ()
     assert found.notes == (
-        "array 4711: this means its 2 failed tasks, not the 8 tasks that did not fail",
+        "array 4711: only its 2 failed tasks, as far as Slurm remembers;"
+        " left as they are: 1 cancelled, 1 completed, 5 pending, 1 running",
     )
+
+
+def test_tasks_are_told_in_the_order_in_which_people_count() -> None:
+    rows = tuple(reversed(ARRAY))
+    assert ids(chosen(Kind.REQUEUE, "4711", rows=rows).jobs) == ["4711_1", "4711_3"]
+    assert ids(chosen(Kind.CANCEL, "4711", rows=rows).all_jobs) == ["4711_2", "5-9"]
+    assert ids(chosen(Kind.CANCEL, "4711_[2-3,6]", rows=rows).jobs) == ["4711_2", "4711_3", "6"]
 
 
 def test_other_tasks_can_be_requeued_by_name() -> None:
