@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+from slurmtop.control.actions import Action
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 from slurmtop.model.job import ENDED_STATES, Job, JobState, LimitKind, TimeLimit, Tres
 from slurmtop.store.view import JobView
@@ -67,6 +68,18 @@ def make_job(text: str = "4711", state: str = "RUNNING", **fields: Any) -> Job:
         "restarts": 0,
     }
     return Job(**{**given, **fields})
+
+
+def as_planned(action: Action) -> dict[str, str]:
+    """The jobs of an action by id, in the state that it was planned for."""
+    rows: dict[str, str] = {}
+    for target in action.targets:
+        if target.parts:
+            ids = [part.id for part in target.parts]
+        else:
+            ids = list(target.ids) if target.tasks and target.step is None else [target.key.id]
+        rows.update(dict.fromkeys(ids, target.state_word))
+    return rows
 
 
 def move_to_key(view: JobView, key: JobKey) -> None:

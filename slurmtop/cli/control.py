@@ -22,7 +22,7 @@ from slurmtop.cli.action_report import (
 from slurmtop.cli.console import Console
 from slurmtop.cli.errors import UsageError
 from slurmtop.cli.headless import run_to_end
-from slurmtop.cli.named import Named, choose, parse_named
+from slurmtop.cli.named import Named, parse_named
 from slurmtop.cli.options import Options
 from slurmtop.cli.planning import Planner
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
@@ -30,9 +30,9 @@ from slurmtop.cli.world import make_world
 from slurmtop.collect.cluster_info import scancel_sends_many
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.squeue import QueueSource
-from slurmtop.control.actions import NO_DETAILS, Action, Asker, ConfirmLevel, Details, Kind, Target
+from slurmtop.control.actions import NO_DETAILS, Action, Asker, ConfirmLevel, Details, Kind
 from slurmtop.control.commands import IDS_PER_CALL
-from slurmtop.control.execute import Executor, StillSame
+from slurmtop.control.execute import Executor
 from slurmtop.control.outcome import Outcome, done_word
 from slurmtop.control.plan import first_refusal
 from slurmtop.control.prepare import World
@@ -43,9 +43,7 @@ from slurmtop.model.ports import RunnerError
 from slurmtop.model.script import Recipient
 from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
-from slurmtop.store.jobs import Gone
 from slurmtop.ui.present.action_words import title_text
-from slurmtop.ui.present.changes import changes_since
 from slurmtop.ui.present.confirm import body_lines
 from slurmtop.ui.present.reactions import reaction_lines, sum_text
 from slurmtop.ui.present.spans import plain
@@ -63,10 +61,6 @@ _KINDS = {
     "release": Kind.RELEASE,
     "signal": Kind.SIGNAL,
 }
-_STOPPED = (
-    "the waiting was stopped: what was already sent to Slurm is not undone;"
-    " the log of actions says what was sent"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +165,19 @@ def _signal(options: Options, named: tuple[Named, ...]) -> tuple[tuple[Named, ..
     return named, Details(signal=name, recipient=recipient or Recipient.STEP)
 
 
+def _stopped(sent: int, commands: int) -> str:
+    if not sent:
+        return "stopped before anything was sent to Slurm: nothing was done"
+    how_far, others = "the waiting was stopped", ""
+    if sent < commands:
+        how_far = f"stopped after {sent} of {commands} commands"
+        others = ", and the other jobs were left alone"
+    return (
+        f"{how_far}: what was already sent to Slurm is not undone{others};"
+        " the log of actions says of each job what is known"
+    )
+
+
 async def _to_end(wiring: Wiring, doing: "Doing") -> Report:
     try:
         return await doing.run()
@@ -203,7 +210,6 @@ class Doing:
             dry_run=wish.dry_run,
             started_at=wiring.clock.now(),
         )
-        self._shown: dict[JobKey, Job] = {}
 
     async def run(self) -> Report:
         """All of it. What Slurm says never raises; the report tells it."""
@@ -229,7 +235,6 @@ class Doing:
             return self._refused(f"nothing was done: {error}")
         asker = replace(asker, now=self._wiring.clock.now())
         planner = Planner(self._wish.kind, self._wish.details, self._world, asker)
-        self._shown = self._by_key(rows)
         with self._console.patience("waiting for Slurm"):
             plans = await planner.plan(self._wish.named, rows)
         self._tell(plans.notes)
@@ -277,15 +282,12 @@ class Doing:
             command_lines=(*self._report.command_lines, *action.command_lines),
             warnings=(*self._report.warnings, *action.warnings),
         )
-        still_same: StillSame | None = None
         if self._wish.dry_run or self._wish.yes:
             self._warn(action)
-        elif await self._confirmed(action):
-            still_same = await self._look_again(action)
-        else:
+        elif not await self._confirmed(action):
             self._with(jobs=(*self._report.jobs, *not_confirmed(action)))
             return
-        outcome = await self._execute(action, still_same)
+        outcome = await self._execute(action)
         if outcome.unlogged is not None or outcome.refused is not None:
             lines = not_confirmed(action) if outcome.refused is None else ()
             self._with(
@@ -299,27 +301,26 @@ class Doing:
             log_trouble=self._report.log_trouble or outcome.trouble,
         )
 
-    async def _execute(self, action: Action, still_same: StillSame | None) -> Outcome:
+    async def _execute(self, action: Action) -> Outcome:
         without_log = self._wish.without_log
-        outcome = await self._run(action, still_same, without_log)
+        outcome = await self._run(action, without_log)
         if outcome.unlogged is None or self._wish.yes or not self._console.can_ask:
             return outcome
         self._console.tell(f"Nothing was done yet: {visible(outcome.unlogged)}")
         if await self._agreed("Do it all the same, without a line in the log? [y/N]"):
-            return await self._run(action, still_same, True)
+            return await self._run(action, True)
         return outcome
 
-    async def _run(
-        self, action: Action, still_same: StillSame | None, without_log: bool
-    ) -> Outcome:
+    async def _run(self, action: Action, without_log: bool) -> Outcome:
         text = "waiting until Slurm shows the end of it; ctrl-c stops the waiting, not the action"
+        out = [(0, len(action.argvs))]
         try:
             with self._console.patience(text):
                 return await self._executor.execute(
-                    action, still_same=still_same, without_log=without_log
+                    action, without_log=without_log, sent=lambda *now: out.append(now)
                 )
         except asyncio.CancelledError:
-            self._console.tell(f"slurmtop: {_STOPPED}")
+            self._tell([_stopped(*out[-1])])
             raise
 
     def _unlogged_text(self, outcome: Outcome) -> str:
@@ -340,29 +341,6 @@ class Doing:
 
     async def _agreed(self, question: str) -> bool:
         return (await self._console.ask(question) or "").lower() in ("y", "yes")
-
-    async def _look_again(self, action: Action) -> StillSame | None:
-        """A person may think for long: is each job still the one that was shown?"""
-        try:
-            rows = await self._look()
-        except (SourceFailed, RunnerError):
-            self._tell(["Slurm does not say whether these are still the jobs that were shown"])
-            return None
-        found = self._by_key(rows)
-        now = self._wiring.clock.now()
-        gone = {key: Gone(job, now) for key, job in self._shown.items() if key not in found}
-
-        def same(target: Target) -> bool:
-            one = replace(action, targets=(target,))
-            return not any(change.lost for change in changes_since(one, found.get, gone, now))
-
-        return same
-
-    def _by_key(self, rows: Sequence[Job]) -> dict[JobKey, Job]:
-        """The records by key, and parts of waiting rests as they were named."""
-        wish = self._wish
-        chosen = choose(wish.named, rows, wish.kind)
-        return {job.key: job for job in (*rows, *chosen.all_jobs)}
 
     def _warn(self, action: Action) -> None:
         """All that the dialog warns of, for whoever is not asked."""

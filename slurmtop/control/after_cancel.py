@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from slurmtop.control.actions import Target
+from slurmtop.control.changes import another_run
 from slurmtop.control.outcome import JobOutcome, Result, Said, Seen
 from slurmtop.control.rows import matching, name_of, waited
 from slurmtop.model.job import Job, Phase
@@ -24,8 +25,9 @@ def judge_cancel(target: Target, said: Said, seen: Seen, *, seen_before: bool) -
         return _gone(target, name, seen, seen_before)
     word = _word(rows)
     alive = [row for row in rows if not row.state.ended]
+    again = any(another_run(target, row) for row in rows)
     if not alive:
-        return _ended(target, name, rows, word)
+        return _ended_again(target, name, rows, word) if again else _ended(target, name, rows, word)
     word = _word(alive)
     if said.denied is not None:
         return JobOutcome(target, Result.DENIED, f"job {name}: {said.denied}", word)
@@ -39,6 +41,9 @@ def judge_cancel(target: Target, said: Said, seen: Seen, *, seen_before: bool) -
     if said.unsure is not None:
         text = f"job {name}: not known whether Slurm took the cancel ({said.unsure}); it is {word}"
         return JobOutcome(target, Result.NOT_KNOWN, text, word, final=False)
+    if again:
+        text = f"job {name}: cancel sent, but it was requeued meanwhile: its next run is {word}"
+        return JobOutcome(target, Result.SENT, text, word, final=False)
     text = f"job {name}: cancel sent, not final yet; it is still {word}"
     return JobOutcome(target, Result.SENT, text, word, final=False)
 
@@ -75,6 +80,14 @@ def _ended(target: Target, name: str, rows: Sequence[Job], word: str) -> JobOutc
         return JobOutcome(target, Result.DONE, text, word)
     text = f"job {name}: already over before the cancel reached it ({word})"
     return JobOutcome(target, Result.OVER, text, word)
+
+
+def _ended_again(target: Target, name: str, rows: Sequence[Job], word: str) -> JobOutcome:
+    since = "it was requeued meanwhile, and its next run"
+    if all(row.state.base == "CANCELLED" for row in rows):
+        text = f"job {name}: cancelled: {since} was cancelled, too"
+        return JobOutcome(target, Result.DONE, text, word)
+    return JobOutcome(target, Result.OVER, f"job {name}: over: {since} has ended ({word})", word)
 
 
 def _word(rows: Sequence[Job]) -> str:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from slurmtop.control.actions import Details, Kind, Target
+from slurmtop.control.changes import another_run
 from slurmtop.control.commands import excluded_after
 from slurmtop.control.outcome import Result, Said, Seen
 from slurmtop.model.job import Job, LimitKind, Phase
@@ -44,7 +45,9 @@ def judge_change(kind: Kind, details: Details, target: Target, row: Job, said: S
     if not said.over:
         done = _done(kind, details, target, row, word)
         if done is not None:
-            return done
+            since = kind not in _REQUEUES and another_run(target, row)
+            more = "; it was requeued meanwhile, this is its next run" if since else ""
+            return done._replace(text=f"{done.text}{more}")
     if kind not in _REQUEUES and (said.over or row.state.ended):
         return Verdict(Result.OVER, f"already finished, it is over ({word})", word)
     asked = _ASKED[kind]
@@ -105,6 +108,9 @@ def _requeued(kind: Kind, target: Target, row: Job, word: str) -> Verdict | None
             return Verdict(Result.DONE, text, word)
         text = f"requeued, but not held so far; it is {word}{_reason(row)}"
         return Verdict(Result.SENT, text, word, final=False)
+    if phase is Phase.PENDING and is_held(row):
+        text = f"requeued, but held: release it to let it start{_reason(row)}"
+        return Verdict(Result.DONE, text, word)
     if phase is Phase.PENDING:
         usual = ": about 2 minutes are normal" if row.reason == "BeginTime" else ""
         why = f" ({visible(row.reason)}{usual})" if row.reason else ""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from slurmtop.control.actions import Details, Recipient, Target
 from slurmtop.control.after_change import Verdict
+from slurmtop.control.changes import another_run
+from slurmtop.control.commands import SIGNAL_NUMBERS
 from slurmtop.control.outcome import Result, Said, Seen, StepsSeen
 from slurmtop.control.rows import steps_of
 from slurmtop.model.job import Job, Phase
@@ -54,9 +56,12 @@ def judge_signal(
         return Verdict(Result.REFUSED, said.refused, word)
     ended = bool(rows) and all(row.state.ended for row in rows)
     ran = _there(target, steps.before)
+    if any(another_run(target, row) for row in rows):
+        return _in_next_run(details, target, rows, said, ran, since_s)
+    killed_by_it = ended and _killed_by(details.signal, rows)
     # To a job that is over Slurm says nothing and exits 0 (24.11 and 26.05).
     over_before = ran is False and (ended or (not rows and seen.failure is None))
-    if said.gone or said.over or over_before:
+    if said.gone or said.over or (over_before and not killed_by_it):
         return _too_late(target, rows, seen, word)
     if not rows:
         if seen.failure is not None:
@@ -68,10 +73,10 @@ def judge_signal(
         text = f"not known whether Slurm took the signal ({said.unsure}); it is {word}"
         return Verdict(Result.NOT_KNOWN, text, word, final=since_s >= SETTLED_S)
     nobody = _nobody(details, target, steps)
-    if nobody is not None:
+    if nobody is not None and not killed_by_it:
         text = f"{details.signal} accepted, but {nobody}: most likely nothing got it; it is {word}"
         return Verdict(Result.NOT_KNOWN, text, word, final=since_s >= SETTLED_S or ended)
-    if ended and ran is None:
+    if ended and ran is None and not killed_by_it:
         text = f"not known whether {details.signal} reached it before it ended ({_end(rows)})"
         return Verdict(Result.NOT_KNOWN, text, word)
     if ended:
@@ -89,6 +94,44 @@ def judge_signal(
     return Verdict(Result.DONE, text, word, final)
 
 
+def _in_next_run(
+    details: Details,
+    target: Target,
+    rows: Sequence[Job],
+    said: Said,
+    ran: bool | None,
+    since_s: float,
+) -> Verdict:
+    """The job was requeued since: scancel tries for a while, so that either run may have it."""
+    word = _word(rows)
+    ended = all(row.state.ended for row in rows)
+    heard = not (said.gone or said.over or said.unsure is not None)
+    if ended:
+        text = (
+            f"the job was requeued meanwhile; its next run has ended ({_end(rows)}):"
+            f" {details.signal} may have reached that one"
+        )
+        return Verdict(Result.NOT_KNOWN, text, word)
+    if ran and heard:
+        sent = f"signalled: {details.signal} sent {_to(details, target)}"
+        text = f"{sent}; the job was requeued since, and its next run is {word}"
+        return Verdict(Result.DONE, text, word, final=since_s >= SETTLED_S)
+    text = (
+        f"not known which run {details.signal} reached: the job was requeued meanwhile,"
+        f" and its next run is {word}"
+    )
+    return Verdict(Result.NOT_KNOWN, text, word, final=since_s >= SETTLED_S)
+
+
+def _killed_by(signal: str, rows: Sequence[Job]) -> bool:
+    """Did it end by this very signal? A shell says 128 and its number."""
+    number = SIGNAL_NUMBERS.get(signal)
+    codes = [code for row in rows for code in (row.exit_code, row.derived_exit_code)]
+    return number is not None and any(
+        number in (code.signal, code.code - 128) for code in codes if code is not None
+    )
+
+
 def judge_step_cancel(
     target: Target, rows: Sequence[Job], said: Said, seen: Seen, steps: Steps, shown_before: bool
 ) -> Verdict:
@@ -103,6 +146,12 @@ def judge_step_cancel(
         if shown_before:
             return Verdict(Result.OVER, f"the whole job is over, and Slurm let go of it; {how}")
         return Verdict(Result.NO_SUCH_JOB, f"no such job in the queue (any more); {how}")
+    if any(another_run(target, row) for row in rows):
+        text = (
+            f"the job was requeued meanwhile, and its next run is {word}: not known whether"
+            f" the cancel reached step {step} of that one"
+        )
+        return Verdict(Result.NOT_KNOWN, text, word)
     was = _there(target, steps.before)
     if all(row.state.ended for row in rows):
         text = f"step {step} is over: the whole job has ended ({_end(rows)})"

@@ -13,8 +13,8 @@ from slurmtop.control.actions import Action, Kind, differ_by_task
 from slurmtop.control.after_signal import SETTLED_S, Steps
 from slurmtop.control.commands import IDS_PER_CALL, argvs_for, check_argv
 from slurmtop.control.judge import Look
-from slurmtop.control.outcome import JobOutcome, Outcome, Result, StepsSeen
-from slurmtop.control.progress import Running, StillSame
+from slurmtop.control.outcome import JobOutcome, Outcome, Result, Seen, StepsSeen
+from slurmtop.control.progress import NOT_ASKED, Running, StillSame
 from slurmtop.control.read_back import ReadBack
 from slurmtop.control.rows import numbers_of
 from slurmtop.model.ports import Clock, Command, Runner, RunnerError
@@ -48,9 +48,10 @@ class Log(Protocol):
 class Executor:
     """Runs actions through ``runner`` and reads back through ``read_back``.
 
-    ``read_only`` is checked here as well as in the dialog. ``still_same`` (here or at a call)
-    is asked about every job right before anything runs; a job for which it is false is left
-    out: its id may have been used again. With ``dry_run`` nothing is run, read or logged.
+    ``read_only`` is checked here as well as in the dialog. Right before anything runs Slurm is
+    asked once more what the jobs are: what is no longer as it was confirmed is left out. So is
+    a job for which ``still_same`` (here or at a call) is false, which alone has to do where the
+    controller is silent. With ``dry_run`` nothing is run, read or logged.
     """
 
     def __init__(
@@ -93,9 +94,10 @@ class Executor:
             return Outcome(
                 action=action, refused=refused, dry_run=self._dry_run, started_at=started_at
             )
-        run = Running(action, still_same or self._still_same)
+        still_same = still_same or self._still_same
         if self._dry_run:
-            return run.would(started_at)
+            return Running(action, NOT_ASKED, still_same).would(started_at)
+        run = Running(action, await self._look_again(action), still_same)
         # Before anything runs: whoever kills slurmtop now still finds what it was doing.
         trouble = self._log.record(run.asked(started_at))
         if trouble is not None and not without_log:
@@ -127,6 +129,14 @@ class Executor:
             return "nothing was done: the commands are not those of the jobs that were shown"
         return None
 
+    async def _look_again(self, action: Action) -> Seen:
+        """What the jobs are now: the person may have thought for long, and the queue is old."""
+        return await self._read_back.read(
+            [number for target in action.targets for number in numbers_of(target)],
+            action.cluster,
+            owners={target.user for target in action.targets},
+        )
+
     async def _do(self, run: Running, sent: Sent) -> None:
         before: StepsSeen | None = None
         if run.targets and _needs_steps(run.action):
@@ -144,7 +154,7 @@ class Executor:
         for place, call in enumerate(calls, 1):
             if place > 1:
                 await self._clock.sleep(PAUSE_S)
-            run.argvs.append(call.argv)
+            run.begins(call)
             sent(place, len(calls))
             try:
                 done = await self._runner.run(Command(call.argv, timeout_s=CALL_TIMEOUT_S))

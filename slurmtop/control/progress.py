@@ -7,23 +7,32 @@ from datetime import datetime
 
 from slurmtop.control.action_log import Entry
 from slurmtop.control.actions import Action, Kind, Target
+from slurmtop.control.before import still_confirmed
 from slurmtop.control.commands import Call, calls_for
 from slurmtop.control.judge import Look, judge
-from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, result_word
+from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, Seen, result_word
 from slurmtop.control.replies import Reply, read_reply, said_parts
 from slurmtop.control.rows import matching, name_of
+from slurmtop.model.ids import JobKey
 from slurmtop.model.ports import Completed
+from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 
 StillSame = Callable[[Target], bool]
+#: What a dry run goes by: nothing was asked, and nothing speaks against any job.
+NOT_ASKED = Seen((), Failure(Trouble.DOWN, "nobody was asked"))
 
 
 class Running:
-    """The state of one execution. Asks ``still_same`` about every job at once: one for which it
-    is false is never named in a command."""
+    """The state of one execution.
 
-    def __init__(self, action: Action, still_same: StillSame | None) -> None:
+    ``before`` is the look right before it. A job that is no longer the one that was confirmed,
+    by that look or by ``still_same``, is never named in a command, nor is such a task of an
+    array: ``targets`` are what is left.
+    """
+
+    def __init__(self, action: Action, before: Seen, still_same: StillSame | None) -> None:
         self.action = action
         self.argvs: list[tuple[str, ...]] = []
         self.targets: list[Target] = []
@@ -31,12 +40,17 @@ class Running:
         self._shown: set[Target] = set()
         self._known: dict[Target, tuple[JobOutcome, ...]] = {}
         self._replies: dict[Target, list[Reply]] = {}
-        self._whole = {target.key: target for target in action.targets}
+        self._named: set[Target] = set()
+        self._whole: dict[JobKey, Target] = {}
+        self._left_out: dict[JobKey, tuple[JobOutcome, ...]] = {}
         for target in action.targets:
-            if still_same is None or still_same(target):
-                self.targets.append(target)
-            else:
-                self._not_sent(target, "not sent, it is not the job you confirmed")
+            same = still_same is None or still_same(target)
+            kept, left_out = still_confirmed(action, target, before, same)
+            if left_out:
+                self._left_out[target.key] = left_out
+            if kept is not None:
+                self.targets.append(kept)
+                self._whole[target.key] = kept
 
     def calls(self) -> tuple[Call, ...]:
         """The commands for the jobs that are still those that were confirmed."""
@@ -49,6 +63,11 @@ class Running:
             for target in self.targets
             if target not in self._known or not all(one.final for one in self._known[target])
         ]
+
+    def begins(self, call: Call) -> None:
+        """From now on Slurm may have heard of it, whatever happens to slurmtop."""
+        self.argvs.append(call.argv)
+        self._named.update(call.targets)
 
     def could_not_start(self, call: Call, why: str) -> None:
         for target in call.targets:
@@ -73,34 +92,35 @@ class Running:
     def outcomes(self) -> tuple[JobOutcome, ...]:
         """Of every job that was confirmed, in that order."""
         return tuple(
-            outcome
-            for target in self.action.targets
-            for outcome in self._known.get(target) or (_unknown(target),)
+            outcome for target in self.action.targets for outcome in self._outcomes_of(target)
         )
+
+    def _outcomes_of(self, target: Target) -> tuple[JobOutcome, ...]:
+        sent, left_out = self._whole.get(target.key), self._left_out.get(target.key, ())
+        if sent is None:
+            return left_out
+        known = self._known.get(sent)
+        if known is None:
+            known = (_unknown(sent) if sent in self._named else _before_its_turn(sent),)
+        return (*known, *left_out)
 
     def would(self, when: datetime) -> Outcome:
         """The outcome of a dry run: what would be run for the jobs that are still the same."""
         calls = self.calls() if self.targets else ()
-        jobs = tuple(
-            self._known[target][0]
-            if target in self._known
-            else JobOutcome(
-                target, Result.NOT_SENT, f"job {name_of(target)}: dry run, nothing was sent"
-            )
-            for target in self.action.targets
-        )
-        left_out = plural(len(self._known), "job")
+        for target in self.targets:
+            self._not_sent(target, "dry run, nothing was sent")
+        left_out = plural(len(self._left_out), "job")
         return Outcome(
             action=replace(self.action, argvs=tuple(call.argv for call in calls)),
-            jobs=jobs,
-            trouble=f"{left_out} would be left out" if self._known else None,
+            jobs=self.outcomes(),
+            trouble=f"{left_out} would be left out" if self._left_out else None,
             dry_run=True,
             started_at=when,
         )
 
     def asked(self, when: datetime) -> Entry:
         """What is about to be done, to the jobs that are still those that were confirmed."""
-        outcomes = {str(target.key): ("asked", "") for target in self.targets}
+        outcomes = {_log_name(target, self.action): ("asked", "") for target in self.targets}
         argvs = tuple(call.argv for call in self.calls()) if self.targets else ()
         return self._entry("asked", when, argvs, outcomes)
 
@@ -160,6 +180,11 @@ def _log_name(target: Target, action: Action) -> str:
         name = ",".join(target.ids)
         return f"{name}@{action.cluster}" if action.cluster else name
     return str(target.key)
+
+
+def _before_its_turn(target: Target) -> JobOutcome:
+    text = f"job {name_of(target)}: not sent: slurmtop was ended before its turn"
+    return JobOutcome(target, Result.NOT_SENT, text)
 
 
 def _unknown(target: Target) -> JobOutcome:

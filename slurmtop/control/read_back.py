@@ -47,7 +47,8 @@ _TIMEOUT_S = 120.0
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,63}")
 #: More users than this have more jobs than are wanted.
 _OWNERS = 20
-_SILENCE = (Trouble.DOWN, Trouble.BUSY, Trouble.TIMEOUT, Trouble.AUTH, Trouble.RATE_LIMITED)
+#: Nobody answered: what is true now is not known, and asking again later may tell.
+SILENCE = (Trouble.DOWN, Trouble.BUSY, Trouble.TIMEOUT, Trouble.AUTH, Trouble.RATE_LIMITED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class QueueReadBack:
         names = sorted(set(owners))
         if len(wanted) > IDS_PER_CALL and 0 < len(names) <= _OWNERS and all(map(_is_user, names)):
             seen = await self._rows(cluster, (*each, "-u", ",".join(names)), form)
-            if seen.failure is None or seen.failure.trouble in _SILENCE:
+            if seen.failure is None or seen.failure.trouble in SILENCE:
                 numbers = set(wanted)
                 return Seen(tuple(job for job in seen.jobs if job.id.base in numbers), seen.failure)
         jobs: list[Job] = []
@@ -177,7 +178,7 @@ class QueueReadBack:
             seen = await self._rows(cluster, (*each, "-j", named), form)
             jobs.extend(seen.jobs)
             failure = failure or seen.failure
-            if failure is not None and failure.trouble in _SILENCE:
+            if failure is not None and failure.trouble in SILENCE:
                 break
         return Seen(tuple(jobs), failure)
 

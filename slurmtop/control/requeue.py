@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from slurmtop.control.actions import Action, Asker, Kind, Refusal, Target
 from slurmtop.control.cancel import het_warning
+from slurmtop.control.hold import is_held
 from slurmtop.control.plan import (
     ending_confirmation,
     first_refusal,
@@ -90,11 +91,22 @@ def plan_requeue(
             *owner_warnings(targets, asker.me),
             *_warnings(targets, usable, again),
             *(notes or (_OUTPUT,)),
-            "it is held then, until it is released"
-            if hold
-            else "it waits about 2 minutes (BeginTime) before it can start again",
+            *_start_warnings(usable, hold),
         ],
     )
+
+
+def _start_warnings(jobs: Sequence[Job], hold: bool) -> Iterable[str]:
+    """When it can start again. A hold that was set while it ran stays through a requeue."""
+    if hold:
+        yield "it is held then, until it is released"
+        return
+    held = [job for job in jobs if is_held(job)]
+    if held:
+        those = "" if len(held) == len(jobs) else f": {ids_text(held)}"
+        yield f"it is held, so it will not start until it is released{those}"
+    if len(held) < len(jobs):
+        yield "it waits about 2 minutes (BeginTime) before it can start again"
 
 
 def _base(job: Job) -> _Unit:

@@ -14,6 +14,7 @@ from slurmtop.ui.present.action_words import title_text
 from slurmtop.ui.present.confirm import body_lines
 from slurmtop.ui.present.outcome import Progress, progress_lines
 from slurmtop.ui.present.spans import plain
+from tests.build import as_planned
 from tests.cases.product import CaseRunner, in_asked_form, until_done
 from tests.cases.support import Step
 from tests.fakes import START, FakeClock
@@ -56,7 +57,8 @@ class Log:
 class Acting:
     """A confirmed action: what its command says, and what squeue shows, look after look.
 
-    Of ``looks`` the last one stays; None is a controller that does not answer. ``ran`` are the
+    Right before the command squeue shows the jobs as they were planned, then ``looks``, of which
+    the last one stays; None is a controller that does not answer. ``ran`` are the
     steps that ``squeue -s`` shows before the command (the batch shell and one srun step of the
     job, where it is not given); afterwards it shows those of the jobs that still run.
     """
@@ -76,6 +78,7 @@ class Acting:
         for program in ("scancel *", "scontrol *"):
             self.runner.on_call(program, lambda _command: done)
         self._looks = list(looks)
+        self._before: Rows | None = None
         self.runner.on_call("squeue *", self._look)
 
     def _steps(self, command: Command) -> Completed:
@@ -97,6 +100,9 @@ class Acting:
     def _look(self, command: Command) -> Completed:
         if "-s" in command.argv:
             return self._steps(command)
+        if self._before is not None:
+            before, self._before = self._before, None
+            return Completed(0, in_asked_form(command.argv, before), b"", START, 0.1)
         rows = self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
         if rows is None:
             return Completed(1, b"", _DOWN, START, 0.1)
@@ -114,8 +120,14 @@ class Acting:
             read_back=QueueReadBack(self.runner),
         )
 
+    def expects(self, action: Action) -> None:
+        """The next look is the one right before its command."""
+        self._before = [row(id, state) for id, state in as_planned(action).items()]
+
     async def outcome(self, planned: Action | Refusal) -> Outcome:
-        return await until_done(self.runner.clock, self.executor.execute(as_action(planned)))
+        action = as_action(planned)
+        self.expects(action)
+        return await until_done(self.runner.clock, self.executor.execute(action))
 
     async def only(self, planned: Action | Refusal) -> JobOutcome:
         (job,) = (await self.outcome(planned)).jobs

@@ -31,8 +31,9 @@ async def _outcome(rc: int, stderr: bytes, rows: Sequence[Mapping[str, str]]) ->
     runner.on_call("scancel *", lambda _command: Completed(rc, b"", stderr, START, 0.1))
 
     def look(command: Command) -> Completed:
-        if rows:
-            return Completed(0, in_asked_form(command.argv, rows), b"", START, 0.1)
+        shown = rows if runner.asked("scancel") else [_row("RUNNING")]
+        if shown:
+            return Completed(0, in_asked_form(command.argv, shown), b"", START, 0.1)
         error = b"slurm_load_jobs error: Invalid job id specified\n"
         return Completed(1, b"", error, START, 0.1)
 

@@ -158,6 +158,7 @@ class _Screen:
             how: dict[str, Any] = {"signal": "USR1", "recipient": Recipient.STEPS}
             action = planned(plan_signal, [make_job("9801")], **how)
             assert isinstance(action, Action)
+            self.acting.expects(action)
             confirm_and_do(app, action, None)
             await pilot.pause()
             if action.confirm is ConfirmLevel.YES:

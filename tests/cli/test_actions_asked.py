@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.stand_ins import StandIns, queue_row
 from tests.cli.terminal import Terminal
-from tests.cli.test_actions import log_lines, queue, sent
+from tests.cli.test_actions import held, log_lines, queue, sent
 
 ONE_NODE = {"NumNodes": "1", "NodeList": "gpu01"}
 
@@ -107,7 +107,34 @@ def test_a_job_that_ended_while_the_person_thought(slurm: StandIns, home: Path) 
         terminal.wait_for("to do it:")
         queue(slurm, queue_row("4711", "COMPLETED"))
         terminal.type("4711\n")
-        terminal.wait_for("not the job you confirmed")
+        terminal.wait_for("job 4711: already over before the cancel was sent (COMPLETED)")
+        assert terminal.leave() == 0
+    assert sent(slurm) == []
+
+
+def test_a_job_that_completed_meanwhile_does_not_run_again(slurm: StandIns, home: Path) -> None:
+    queue(slurm, queue_row("4711"), scripts={"4711": "#!/bin/bash\nsrun true\n"})
+    with at_terminal(slurm, home, "requeue", "4711") as terminal:
+        terminal.wait_for("to do it:")
+        queue(slurm, queue_row("4711", "COMPLETED"))
+        terminal.type("4711\n")
+        terminal.wait_for("not sent: it completed meanwhile")
+        assert terminal.leave() == 1
+    assert sent(slurm) == []
+
+
+def test_a_second_look_that_fails_lets_nothing_through(slurm: StandIns, home: Path) -> None:
+    """Whatever ails squeue here, it is no controller that is down."""
+    queue(slurm, queue_row("4711"))
+    with at_terminal(slurm, home, "cancel", "4711") as terminal:
+        terminal.wait_for("to do it:")
+        queue(
+            slurm,
+            queue_row("4711"),
+            refuse={"squeue": ["squeue: error: a plugin is broken", 1]},
+        )
+        terminal.type("4711\n")
+        terminal.wait_for("could not see whether it is still the job you confirmed")
         assert terminal.leave() == 1
     assert sent(slurm) == []
 
@@ -133,6 +160,39 @@ def test_ctrl_c_while_waiting_undoes_nothing_and_says_so(slurm: StandIns, home: 
         terminal.wait_for("not undone")
         assert terminal.leave() == 130
     assert [line["event"] for line in log_lines(home)] == ["asked", "outcome"]
+
+
+def test_ctrl_c_between_two_commands_tells_how_far_it_came(slurm: StandIns, home: Path) -> None:
+    ids = [str(number) for number in range(5_000, 5_250)]
+    queue(slurm, *(held(id) for id in ids))
+    with at_terminal(slurm, home, "release", *ids, "--yes") as terminal:
+        terminal.until(lambda: len(sent(slurm)) == 1)
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait_for("not undone")
+        assert terminal.leave() == 130
+    done = sent(slurm)
+    assert f"stopped after {len(done)} of 5 commands: " in terminal.text
+    assert "the other jobs were left alone" in terminal.text
+    named = {id for command in done for id in command[-1].split(",")}
+    _, outcome = log_lines(home)
+    assert outcome["commands"] == done
+    told = {job["job"]: job["outcome"] for job in outcome["jobs"]}
+    assert {id for id in ids if told[id] == "not sent"} == set(ids) - named
+
+
+def test_ctrl_c_before_the_first_command(slurm: StandIns, home: Path) -> None:
+    queue(slurm, queue_row("4711", **ONE_NODE))
+    with at_terminal(slurm, home, "cancel", "4711") as terminal:
+        terminal.wait_for("[y/N]")
+        queue(slurm, queue_row("4711", **ONE_NODE), slow_s={"squeue": 20})
+        looks = len(slurm.calls)
+        terminal.type("y\n")
+        terminal.until(lambda: len(slurm.calls) > looks)
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait_for("nothing was done")
+        assert terminal.leave() == 130
+    assert sent(slurm) == []
+    assert log_lines(home) == []
 
 
 def test_a_log_that_cannot_be_written_is_asked_about_once_more(slurm: StandIns, home: Path) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from slurmtop.control.action_log import ActionLog
 from slurmtop.control.actions import Action, Target
 from slurmtop.control.execute import Executor, Outcome
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.ports import Command, Completed
+from tests.build import as_planned
 from tests.fakes import FakeClock, FakeRunner
 
 DOWN = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
@@ -30,8 +32,9 @@ class Lines:
 
 
 class Bench:
-    """``queue`` is what squeue shows at each look, ``steps`` what ``squeue -s`` does; the last
-    of each repeats. ``steps`` are ``4711.0``, and the first look at them is before the command.
+    """``queue`` is what squeue shows at each look after the commands, ``steps`` what ``squeue -s``
+    does; the last of each repeats. ``steps`` are ``4711.0``, and the first look at them is before
+    the command. ``before`` is what squeue shows right before it: None is all as it was planned.
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class Bench:
         self.lines = log or Lines()
         self.syslog: list[str] = []
         self.queue: list[Mapping[str, Row] | Completed] = []
+        self.before: Mapping[str, Row] | Completed | None = None
+        self._planned: Mapping[str, Row] | None = None
         self.steps: list[tuple[str, ...] | Completed] = [()]
         self.looks = self.step_looks = 0
         self.runner.on("scancel *")
@@ -59,12 +64,20 @@ class Bench:
     def squeue(self, command: Command) -> Completed:
         if "-s" in command.argv:
             return self._steps(command)
+        if self._planned is not None:
+            answer = self._planned if self.before is None else self.before
+            self._planned = None
+            return self._shown(command, answer)
         letters = "-o" in command.argv
         answer = self.queue[min(self.looks - letters, len(self.queue) - 1)]
         # The letters belong to the look that has just been asked for the other fields.
         self.looks += not letters
+        return self._shown(command, answer)
+
+    def _shown(self, command: Command, answer: Mapping[str, Row] | Completed) -> Completed:
         if isinstance(answer, Completed):
             return answer
+        letters = "-o" in command.argv
         rows = _named(command, answer)
         if not rows and "-j" in command.argv and "," not in _after("-j", command):
             return self.refuse("slurm_load_jobs error: Invalid job id specified\n")
@@ -87,6 +100,11 @@ class Bench:
     def refuse(self, words: str, rc: int = 1) -> Completed:
         return Completed(rc, b"", words.encode(), self.clock.now(), 9.0)
 
+    def begin(self, action: Action, **how: Any) -> asyncio.Task[Outcome]:
+        """The execution of ``action``, while the clock stands still."""
+        self._planned = as_planned(action)
+        return asyncio.ensure_future(self.executor.execute(action, **how))
+
     async def run(
         self,
         action: Action,
@@ -94,9 +112,7 @@ class Bench:
         still_same: Callable[[Target], bool] | None = None,
         without_log: bool = False,
     ) -> Outcome:
-        task = asyncio.ensure_future(
-            self.executor.execute(action, still_same=still_same, without_log=without_log)
-        )
+        task = self.begin(action, still_same=still_same, without_log=without_log)
         for _ in range(400):
             if task.done():
                 break

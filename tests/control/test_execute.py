@@ -20,7 +20,8 @@ async def test_cancelled_only_once_the_queue_says_so() -> None:
     bench.queue = [{"4711": "COMPLETING"}, {"4711": "COMPLETING"}, {"4711": "CANCELLED"}]
     outcome = await bench.run(plan(job("4711")))
     assert bench.sent == [("scancel", "4711")]
-    assert bench.runner.calls[0].timeout_s == CALL_TIMEOUT_S
+    assert [call.argv[0] for call in bench.runner.calls[:2]] == ["squeue", "scancel"]
+    assert bench.runner.calls[1].timeout_s == CALL_TIMEOUT_S
     assert outcome.jobs[0].result is Result.DONE
     assert outcome.ok
     assert outcome.sentence == "job 4711: cancelled"
@@ -145,10 +146,8 @@ async def test_it_tells_how_many_commands_went_out() -> None:
     ids = [str(1000 + n) for n in range(120)]
     bench.queue = [dict.fromkeys(ids, "CANCELLED")]
     told: list[tuple[int, int]] = []
-    task = asyncio.ensure_future(
-        bench.executor.execute(
-            plan(*(job(id) for id in ids)), sent=lambda done, of: told.append((done, of))
-        )
+    task = bench.begin(
+        plan(*(job(id) for id in ids)), sent=lambda done, of: told.append((done, of))
     )
     await bench.clock.advance(0)
     assert told == [(0, 3), (1, 3)]
@@ -260,7 +259,7 @@ async def test_without_a_log_nothing_is_done_until_it_is_asked_again() -> None:
     assert "nothing was done" in first.sentence
     assert not first.ok
     assert first.jobs == ()
-    assert bench.runner.calls == []
+    assert bench.sent == []
     outcome = await bench.run(plan(job("4711")), without_log=True)
     assert outcome.jobs[0].result is Result.DONE
     assert outcome.unlogged is None
@@ -291,7 +290,7 @@ async def test_what_is_asked_is_written_down_before_it_is_done() -> None:
 async def test_leaving_meanwhile_still_leaves_a_line() -> None:
     bench = Bench()
     bench.queue = [{"4711": "COMPLETING"}]
-    task = asyncio.ensure_future(bench.executor.execute(plan(job("4711"))))
+    task = bench.begin(plan(job("4711")))
     await bench.clock.advance(0)
     await bench.clock.advance(1.5)
     task.cancel()
@@ -300,6 +299,41 @@ async def test_leaving_meanwhile_still_leaves_a_line() -> None:
     _, line = bench.logged
     assert line["commands"] == [["scancel", "4711"]]
     assert "still completing" in str(line["jobs"])
+
+
+async def test_what_was_cut_short_was_not_sent() -> None:
+    bench = Bench()
+    ids = [str(1000 + n) for n in range(120)]
+    bench.queue = [dict.fromkeys(ids, "RUNNING")]
+    task = bench.begin(plan(*(job(id) for id in ids)))
+    await bench.clock.advance(0)
+    assert len(bench.sent) == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    _, line = bench.logged
+    assert isinstance(line["jobs"], list)
+    told = {item["job"]: (item["outcome"], item["says"]) for item in line["jobs"]}
+    assert len(told) == 120
+    named = set(bench.sent[0][1:])
+    assert {id for id in ids if told[id][0] == "not known"} == named
+    assert {told[id] for id in ids if id not in named} == {
+        ("not sent", f"job {id}: not sent: slurmtop was ended before its turn")
+        for id in ids
+        if id not in named
+    }
+
+
+async def test_ended_at_the_first_look_nothing_was_done() -> None:
+    bench = Bench()
+    bench.runner.gate = asyncio.Event()
+    task = bench.begin(plan(job("4711")))
+    await bench.clock.advance(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert bench.sent == []
+    assert bench.lines.lines == []
 
 
 def test_a_log_line_is_one_line() -> None:

@@ -462,6 +462,86 @@ async def test_a_step_that_nobody_can_tell_of_is_not_known() -> None:
     assert results(outcome) == [(Result.SENT, 1)]
 
 
+# Requeued between the command and the look back
+
+
+NEXT_ENDED = {"State": "FAILED", "RestartCnt": "1", "exit_code": "10"}
+NEXT_WAITS = {"State": "PENDING", "RestartCnt": "1"}
+
+
+async def test_a_signal_that_came_late_may_have_reached_the_next_run() -> None:
+    for steps in (("4711.batch",), ()):
+        bench = bench_with({"4711": NEXT_ENDED})
+        bench.steps = [steps]
+        outcome = await bench.run(usr1(running()))
+        assert results(outcome) == [(Result.NOT_KNOWN, 1)]
+        assert outcome.sentence == (
+            "job 4711: the job was requeued meanwhile; its next run has ended"
+            " (FAILED, killed by SIGUSR1): USR1 may have reached that one"
+        )
+
+
+async def test_a_handler_that_requeues_its_job_got_the_signal() -> None:
+    bench = bench_with({"4711": NEXT_WAITS})
+    bench.steps = [("4711.0",), ()]
+    outcome = await bench.run(usr1(running()))
+    assert results(outcome) == [(Result.DONE, 1)]
+    assert "requeued since, and its next run is PENDING" in outcome.sentence
+    bench.steps, bench.step_looks = [()], 0
+    outcome = await bench.run(usr1(running()))
+    assert results(outcome) == [(Result.NOT_KNOWN, 1)]
+    assert "not known which run USR1 reached" in outcome.sentence
+
+
+async def test_what_the_signal_killed_had_not_ended_before() -> None:
+    """Its first step may have started after the look at the steps."""
+    for code in ("10", "35328"):
+        bench = bench_with({"4711": {"State": "FAILED", "exit_code": code}})
+        bench.steps = [()]
+        outcome = await bench.run(usr1(running(), recipient=Recipient.EVERYTHING))
+        assert results(outcome) == [(Result.DONE, 1)]
+        assert "the job has ended since: FAILED" in outcome.sentence
+    bench = bench_with({"4711": {"State": "FAILED", "exit_code": "256"}})
+    bench.steps = [()]
+    outcome = await bench.run(usr1(running(), recipient=Recipient.EVERYTHING))
+    assert results(outcome) == [(Result.OVER, 1)]
+
+
+async def test_a_cancel_and_the_next_run() -> None:
+    action = ready(plan_cancel([running()], ME))
+    outcome = await bench_with({"4711": NEXT_WAITS}).run(action)
+    assert results(outcome) == [(Result.SENT, 1)]
+    assert "it was requeued meanwhile: its next run is PENDING" in outcome.sentence
+    outcome = await bench_with({"4711": NEXT_ENDED}).run(action)
+    assert results(outcome) == [(Result.OVER, 1)]
+    assert "its next run has ended (FAILED)" in outcome.sentence
+    outcome = await bench_with({"4711": {**NEXT_ENDED, "State": "CANCELLED"}}).run(action)
+    assert results(outcome) == [(Result.DONE, 1)]
+    assert "requeued meanwhile" in outcome.sentence
+    bench = bench_with({"4711": NEXT_WAITS})
+    bench.steps = [("4711.0",), ()]
+    outcome = await bench.run(one_step(running()))
+    assert results(outcome) == [(Result.NOT_KNOWN, 1)]
+    assert "requeued meanwhile" in outcome.sentence
+
+
+async def test_a_hold_of_what_was_requeued_meanwhile_says_so() -> None:
+    outcome = await bench_with({"4711": {**HELD, "RestartCnt": "1"}}).run(
+        ready(plan_hold([running()], ME))
+    )
+    assert results(outcome) == [(Result.DONE, 1)]
+    assert "requeued meanwhile" in outcome.sentence
+
+
+async def test_requeued_while_held_says_that_it_will_not_start() -> None:
+    again = {**HELD, "RestartCnt": "1"}
+    outcome = await bench_with({"4711": again}).run(ready(plan_requeue([running()], ME)))
+    assert results(outcome) == [(Result.DONE, 1)]
+    assert outcome.sentence == (
+        "job 4711: requeued, but held: release it to let it start (JobHeldUser)"
+    )
+
+
 # A dry run, many jobs, the trail
 
 
@@ -491,8 +571,8 @@ async def test_200_cancels_cost_no_more_than_10_other_requests() -> None:
     outcome = await bench.run(plan(*(job(id) for id in ids)))
     assert outcome.count(Result.DONE) == 199
     assert sum(len(argv) - 1 for argv in bench.sent) == 200
-    assert bench.looks <= 5
     questions = [call.argv for call in bench.runner.calls if call.argv[0] == "squeue"]
+    assert len(questions) <= 5
     assert all("--local" in argv for argv in questions)
     assert "-u" in questions[0]
     assert questions[-1][questions[-1].index("-j") + 1] == "1000"

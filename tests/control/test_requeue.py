@@ -33,6 +33,17 @@ def test_what_ran_is_put_back(word: str) -> None:
     assert "about 2 minutes (BeginTime)" in told(made)
 
 
+def test_what_was_held_while_it_ran_will_not_start() -> None:
+    """A hold stays through a requeue, and the two minutes are not what it waits for."""
+    held = job("4711", reason="JobHeldUser", priority=0)
+    made = action(plan_requeue([held], asker()))
+    assert "it is held, so it will not start until it is released" in made.warnings
+    assert "BeginTime" not in told(made)
+    both = action(plan_requeue([held, job("4712")], asker()))
+    assert "it is held, so it will not start until it is released: 4711" in both.warnings
+    assert "BeginTime" in told(both)
+
+
 def test_requeue_and_hold_says_that_it_is_held() -> None:
     made = action(plan_requeue([job("4711")], asker(cluster=""), hold=True))
     assert made.argvs == (("scontrol", "requeuehold", "4711"),)

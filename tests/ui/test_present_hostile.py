@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slurmtop.control.actions import Action, Asker
 from slurmtop.control.cancel import plan_cancel
+from slurmtop.control.changes import Change, ChangeKind
 from slurmtop.control.outcome import JobOutcome, Outcome, Result
 from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus
 from slurmtop.model.job import Job
@@ -18,7 +19,7 @@ from slurmtop.parse.slurm.sacct_json import parse_sacct_json
 from slurmtop.triage.why import explain_job
 from slurmtop.ui.log_window import LogWindow
 from slurmtop.ui.present.action_words import ask_text, title_text
-from slurmtop.ui.present.changes import Change, ChangeKind, change_lines
+from slurmtop.ui.present.changes import change_lines
 from slurmtop.ui.present.confirm import body_lines
 from slurmtop.ui.present.log import LogBar, bar_line, no_log_lines, row_line
 from slurmtop.ui.present.outcome import Progress, progress_lines
@@ -76,7 +77,7 @@ def test_the_dialog_and_the_outcome(name: str, text: str, width: int) -> None:
     action = cancel_of(hostile_job(name, text))
     harmless(body_lines(action, START, width, name))
     harmless([((title_text(action), ""),), ((ask_text(action), ""),)])
-    change = Change(action.targets[0].key, ChangeKind.ENDED, text)
+    change = Change(action.targets[0].key, ChangeKind.STARTED, job=hostile_job(name, text))
     harmless(change_lines((change,), 1, width))
     told = JobOutcome(action.targets[0], Result.NOT_KNOWN, text, state_word=name)
     outcome = Outcome(action=action, jobs=(told,), trouble=text, started_at=START)
