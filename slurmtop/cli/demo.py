@@ -72,7 +72,14 @@ def run(options: Options) -> int:
     )
     for note in config.notes:
         print(f"slurmtop: {note}", file=sys.stderr)
-    return tui.open_screen(wiring, config, executor, read_only=config.read_only, demo=scenario)
+    return tui.open_screen(
+        wiring,
+        config,
+        executor,
+        read_only=config.read_only,
+        dry_run=options.dry_run,
+        demo=scenario,
+    )
 
 
 def open_demo(scenario: str, speed: float) -> Wiring:

@@ -40,14 +40,24 @@ def run(options: Options) -> int:
     executor = make_executor(
         wiring, os.environ, config=config, read_only=read_only, dry_run=options.dry_run
     )
-    return open_screen(wiring, config, executor, read_only=read_only, demo="")
+    return open_screen(
+        wiring, config, executor, read_only=read_only, dry_run=options.dry_run, demo=""
+    )
 
 
 def open_screen(
-    wiring: Wiring, config: Config, executor: ActionExecutor, *, read_only: bool, demo: str
+    wiring: Wiring,
+    config: Config,
+    executor: ActionExecutor,
+    *,
+    read_only: bool,
+    dry_run: bool,
+    demo: str,
 ) -> int:
     """Show the screen until it is left; the exit status. Never hangs behind the terminal."""
-    status = asyncio.run(show(wiring, config, executor, read_only=read_only, demo=demo))
+    status = asyncio.run(
+        show(wiring, config, executor, read_only=read_only, dry_run=dry_run, demo=demo)
+    )
     from slurmtop.ui.driver import is_reading
 
     if any(is_reading(thread) for thread in threading.enumerate()):
@@ -60,7 +70,13 @@ def open_screen(
 
 
 async def show(
-    wiring: Wiring, config: Config, executor: ActionExecutor, *, read_only: bool, demo: str
+    wiring: Wiring,
+    config: Config,
+    executor: ActionExecutor,
+    *,
+    read_only: bool,
+    demo: str,
+    dry_run: bool = False,
 ) -> int:
     """Run the app until it is left, then end everything it started.
 
@@ -76,7 +92,7 @@ async def show(
             _cluster_info(wiring), scancel_sends_many(wiring.runner)
         )
         services = make_services(wiring, config, executor, info, read_only=read_only, demo=demo)
-        app = SlurmtopApp(replace(services, one_call=one_call))
+        app = SlurmtopApp(replace(services, one_call=one_call, dry_run=dry_run))
         app.driver_class = SteadyDriver
         ended_by: list[int] = []
 

@@ -8,13 +8,16 @@ from textual.screen import ModalScreen
 
 from slurmtop.control.actions import NO_DETAILS, Action, Asker, Details, Kind, Refusal, Target
 from slurmtop.control.cancel import plan_cancel
+from slurmtop.control.changes import changes_since
 from slurmtop.control.outcome import Outcome
 from slurmtop.control.plan import read_only_text
 from slurmtop.control.prepare import Request, prepare
+from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Step
-from slurmtop.ui.present.action_words import doing_text
-from slurmtop.ui.present.changes import changes_since
+from slurmtop.ui.present.action_words import doing_text, whom_text
+from slurmtop.ui.present.leaving import Underway
 from slurmtop.ui.present.outcome import Progress, begun
+from slurmtop.ui.present.reach import reach
 from slurmtop.ui.present.selection import jobs_text
 from slurmtop.ui.screens.asking import AskingScreen
 from slurmtop.ui.screens.confirm import ConfirmScreen
@@ -38,7 +41,9 @@ class Selection:
     ``grouped`` says that an array stands among them as one row. ``siblings`` are
     parts of the same jobs that the queue may not show; ``verdict`` is the line that the person
     acts on. ``on_outcome`` is called with what was read back. ``last_nodes`` is where the job
-    ran last, as a host list, "" where that is not known.
+    ran last, as a host list, "" where that is not known. ``hidden`` are those of ``jobs`` that
+    are marked and that a filter hides. ``left`` says of jobs that are not among ``jobs`` why
+    not, as a sentence without an end: "job 4711 has left the queue".
     """
 
     jobs: tuple[Job, ...]
@@ -47,6 +52,8 @@ class Selection:
     verdict: str | None = None
     on_outcome: OnOutcome | None = None
     last_nodes: str = ""
+    hidden: frozenset[JobKey] = frozenset()
+    left: str = ""
 
 
 def asker_of(app: "SlurmtopApp", selection: Selection) -> Asker:
@@ -81,25 +88,45 @@ def act(
     Returns at once. Why nothing can be done is shown as a sentence. A cancel of one's own jobs
     asks Slurm nothing first: it must be quick.
     """
-    asker = asker_of(app, selection)
     doing = doing_text(kind, details)
-    title = f"{doing} {jobs_text(selection.jobs)}" if selection.jobs else doing
+    if refused(app, selection, doing, f"{kind}"):
+        return
+    asker = asker_of(app, selection)
     known = known_jobs(app, selection)
     mine = all(job.user == app.services.user for job in selection.jobs)
-    if asker.read_only:
-        refuse(app, title, Refusal(read_only_text(asker.read_only_from, f"{kind}")))
-        return
     if kind is Kind.CANCEL and step is None and mine:
         plan = plan_cancel(selection.jobs, asker, known=known)
-        show_plan(app, plan, title, selection.on_outcome)
+        show_plan(app, plan, f"{doing} {jobs_text(selection.jobs)}", selection)
         return
+    title = f"{doing} {reach_text(kind, selection.jobs, asker, known)}"
     request = Request(kind=kind, jobs=selection.jobs, details=details, step=step, known=known)
     ask_slurm(
         app,
         title,
         prepare(request, app.services.world, asker),
-        lambda plan: show_plan(app, plan, title, selection.on_outcome),
+        lambda plan: show_plan(app, plan, title, selection),
     )
+
+
+def refused(app: "SlurmtopApp", selection: Selection, title: str, verb: str) -> bool:
+    """Say at once what no choice would change: read-only, or no job at all."""
+    services = app.services
+    if services.read_only:
+        refuse(app, title, Refusal(read_only_text(services.config.read_only_from, verb)))
+        return True
+    if selection.jobs:
+        return False
+    nothing = f"there is no job under the cursor to {verb}"
+    if selection.left:
+        nothing = f"{selection.left}: there is nothing to {verb}"
+    refuse(app, title, Refusal(nothing))
+    return True
+
+
+def reach_text(kind: Kind, jobs: tuple[Job, ...], asker: Asker, known: tuple[Job, ...]) -> str:
+    """What the commands would reach by what is known now, counted as the dialog will."""
+    plan = reach(kind, jobs, asker, known)
+    return whom_text(plan) if isinstance(plan, Action) else jobs_text(jobs)
 
 
 def ask_slurm(
@@ -134,30 +161,34 @@ def refuse(app: "SlurmtopApp", title: str, refusal: Refusal) -> None:
     app.push_screen(OutcomeScreen(Progress(title=title, refusal=refusal.sentence)))
 
 
-def show_plan(
-    app: "SlurmtopApp", plan: Action | Refusal, title: str, on_outcome: OnOutcome | None
-) -> None:
+def show_plan(app: "SlurmtopApp", plan: Action | Refusal, title: str, selection: Selection) -> None:
     """The dialog, or why there is none."""
     if isinstance(plan, Refusal):
         refuse(app, title, plan)
     else:
-        confirm_and_do(app, plan, on_outcome)
+        confirm_and_do(app, plan, selection.on_outcome, selection.hidden)
 
 
-def confirm_and_do(app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | None) -> None:
+def confirm_and_do(
+    app: "SlurmtopApp",
+    action: Action,
+    on_outcome: OnOutcome | None,
+    hidden: frozenset[JobKey] = frozenset(),
+) -> None:
     """Show the dialog; only an explicit yes goes on."""
 
     def decided(yes: bool | None) -> None:
         if yes is True:
             _start(app, action, on_outcome, without_log=False)
 
-    app.push_screen(ConfirmScreen(action), decided)
+    app.push_screen(ConfirmScreen(action, hidden), decided)
 
 
 def _start(
     app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | None, *, without_log: bool
 ) -> None:
-    screen = OutcomeScreen(begun(action, app.services.clock.now()))
+    now, dry_run = app.services.clock.now(), app.services.dry_run
+    screen = OutcomeScreen(begun(action, now, dry_run=dry_run))
     app.push_screen(screen)
     app.run_worker(
         _do(app, action, screen, on_outcome, without_log),
@@ -180,15 +211,21 @@ async def _do(
         changes = changes_since(only, book.get, book.gone, book.sampled_at)
         return not any(change.lost for change in changes)
 
+    underway = Underway(action, len(action.argvs))
+    app.underway.append(underway)
     try:
-        outcome = await app.services.executor.execute(
-            action, still_same=same, without_log=without_log
+        done = await app.services.executor.execute(
+            action, still_same=same, without_log=without_log, sent=underway.heard
         )
     except Exception as error:
         failure = f"slurmtop failed, so what became of it is not known: {error!r}"
         screen.show(replace(screen.progress, failure=failure))
     else:
-        screen.show(replace(screen.progress, outcome=outcome))
+        screen.show(replace(screen.progress, outcome=done))
+    finally:
+        app.underway.remove(underway)
+    outcome = screen.progress.outcome
+    if outcome is not None:
         if outcome.unlogged is not None and not without_log:
             await _ask_again(app, screen, action, outcome.unlogged, on_outcome)
             return

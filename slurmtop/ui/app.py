@@ -15,6 +15,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from slurmtop.config import DEFAULT_THEME, nearest
+from slurmtop.control.plan import read_only_text
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
@@ -27,10 +28,12 @@ from slurmtop.ui.feed import QueueFeed
 from slurmtop.ui.keys import KEYS, Level
 from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
 from slurmtop.ui.present.health import HealthWords, describe_health
+from slurmtop.ui.present.leaving import Underway
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.screens.command_log import CommandLogScreen
 from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
+from slurmtop.ui.screens.leave import LeaveScreen
 from slurmtop.ui.services import Services
 from slurmtop.ui.themes import NoColours, load_themes, variable_defaults
 
@@ -56,6 +59,8 @@ class SlurmtopApp(App[None]):
         self.own_keys, key_troubles = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
         self.last_job: JobKey | None = None
+        self.underway: list[Underway] = []
+        """Actions between the yes and their outcome."""
         self._unseen: Screen[Any] | None = None
         loaded = load_themes()
         self._own_themes = tuple(theme.name for theme in loaded.themes)
@@ -223,10 +228,24 @@ class SlurmtopApp(App[None]):
         for entry in KEYS:
             acts = entry.level is not Level.SAFE and not set(entry.scopes).isdisjoint(screen.SCOPES)
             if acts and key in keys_of(entry, self.own_keys):
-                sentence = f"read-only: {entry.label} does nothing here"
-                self.notify(sentence, markup=False, severity="warning", timeout=5)
+                how = read_only_text(self.services.config.read_only_from, "change")
+                sentence = f"{entry.label} does nothing here: {how}"
+                self.notify(sentence, markup=False, severity="warning", timeout=8)
                 return True
         return False
+
+    async def action_quit(self) -> None:
+        """Leave; where an action is on its way only after a question."""
+        if not self.underway:
+            self.exit()
+            return
+
+        def decided(yes: bool | None) -> None:
+            if yes is True:
+                self.exit()
+
+        if not isinstance(self.screen, LeaveScreen):
+            self.push_screen(LeaveScreen(self.underway), decided)
 
     def action_refresh_now(self) -> None:
         if not self.feed.refresh_now():

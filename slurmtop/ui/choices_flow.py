@@ -1,18 +1,27 @@
 """From a key to a wish: where a key leaves something open, it is asked first."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from slurmtop.control.actions import Details, Kind, Refusal
-from slurmtop.control.plan import read_only_text
+from slurmtop.control.actions import Action, Details, Kind, Refusal
 from slurmtop.control.prepare import StepsSeen
-from slurmtop.control.signals import plan_signal, runs_in
+from slurmtop.control.signals import runs_in
 from slurmtop.control.tasks import chosen_tasks, parse_tasks
 from slurmtop.model.job import Job, Phase
-from slurmtop.model.script import Recipient
 from slurmtop.model.text import visible
-from slurmtop.ui.actions_flow import Selection, act, ask_slurm, asker_of, known_jobs, refuse
+from slurmtop.ui.actions_flow import (
+    Selection,
+    act,
+    ask_slurm,
+    asker_of,
+    known_jobs,
+    refuse,
+    refused,
+)
 from slurmtop.ui.present import selection as parts
 from slurmtop.ui.present import typed
+from slurmtop.ui.present.action_words import whom_text
+from slurmtop.ui.present.reach import reach, reached
 from slurmtop.ui.present.signal import Choice, SignalFacts
 from slurmtop.ui.screens.ask_line import AskLineScreen
 from slurmtop.ui.screens.choose import ChooseScreen
@@ -21,57 +30,65 @@ from slurmtop.ui.screens.signal import SignalScreen
 if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
 
-NOTHING = "there is no job under the cursor to {}"
-
-
-def _refused(app: "SlurmtopApp", selection: Selection, title: str, verb: str) -> bool:
-    """Say at once what no choice would change: read-only, or no job at all."""
-    if app.services.read_only:
-        where = app.services.config.read_only_from
-        refuse(app, title, Refusal(read_only_text(where, verb)))
-        return True
-    if not selection.jobs:
-        refuse(app, title, Refusal(NOTHING.format(verb)))
-        return True
-    return False
-
 
 def _part(selection: Selection, jobs: tuple[Job, ...]) -> Selection:
-    return Selection(
-        jobs=jobs,
-        siblings=selection.siblings,
-        verdict=selection.verdict,
-        on_outcome=selection.on_outcome,
-    )
+    return replace(selection, jobs=jobs)
+
+
+def _reach(
+    app: "SlurmtopApp", selection: Selection, kind: Kind, title: str, verb: str
+) -> Action | None:
+    """What ``kind`` would reach, or None after it was said why that is nothing.
+
+    Whoever cannot get what they ask for must not have to choose or type something first.
+    """
+    if refused(app, selection, title, verb):
+        return None
+    plan = reach(kind, selection.jobs, asker_of(app, selection), known_jobs(app, selection))
+    if isinstance(plan, Refusal):
+        refuse(app, f"{title} {parts.jobs_text(selection.jobs)}", plan)
+        return None
+    return plan
 
 
 def requeue(app: "SlurmtopApp", selection: Selection) -> None:
     """Requeue or requeue and hold; of an array the failed or the running tasks."""
-    if _refused(app, selection, "Requeue", "requeue"):
+    if selection.left and not app.services.read_only:
+        sentence = f"{selection.left}, so it is too old to requeue: resubmit it"
+        refuse(app, "Requeue", Refusal(sentence))
         return
-    options = parts.requeue_options(selection.jobs, grouped=selection.grouped)
+    plan = _reach(app, selection, Kind.REQUEUE, "Requeue", "requeue")
+    if plan is None:
+        return
+    asker, known = asker_of(app, selection), known_jobs(app, selection)
+    options = parts.requeue_options(
+        selection.jobs,
+        lambda kind, jobs: reach(kind, jobs, asker, known),
+        grouped=selection.grouped,
+    )
 
     def chosen(value: str | None) -> None:
         if value is not None:
             kind, which = parts.requeue_choice(value)
             act(app, _part(selection, parts.part_of(selection.jobs, which)), kind)
 
-    title = f"Requeue {_of(selection)}"
+    title = f"Requeue {_array_text(selection) or whom_text(plan)}"
     app.push_screen(ChooseScreen(title, "", options), chosen)
 
 
-def _of(selection: Selection) -> str:
+def _array_text(selection: Selection) -> str | None:
     jobs = selection.jobs
     if selection.grouped and len({job.id.base for job in jobs}) == 1:
         return f"array {visible(jobs[0].id.base)}"
-    return parts.jobs_text(jobs)
+    return None
 
 
 def limit(app: "SlurmtopApp", selection: Selection) -> None:
     """Type a time limit."""
-    if _refused(app, selection, "Time limit", "change"):
+    plan = _reach(app, selection, Kind.LIMIT, "Time limit of", "change")
+    if plan is None:
         return
-    jobs = tuple(job for job in selection.jobs if not job.state.ended) or selection.jobs
+    jobs = reached(plan, selection.jobs)
 
     def typed_it(text: str | None) -> None:
         minutes = typed.minutes_of(text) if text is not None else None
@@ -80,7 +97,7 @@ def limit(app: "SlurmtopApp", selection: Selection) -> None:
 
     app.push_screen(
         AskLineScreen(
-            f"Time limit of {parts.jobs_text(jobs)}",
+            f"Time limit of {whom_text(plan)}",
             typed.LIMIT_QUESTION,
             lambda text: typed.judge_limit(text, jobs),
         ),
@@ -90,7 +107,8 @@ def limit(app: "SlurmtopApp", selection: Selection) -> None:
 
 def exclude(app: "SlurmtopApp", selection: Selection) -> None:
     """Type the nodes to keep the jobs off; the nodes of the last run are offered."""
-    if _refused(app, selection, "Exclude nodes", "change"):
+    plan = _reach(app, selection, Kind.EXCLUDE, "Exclude nodes from", "change")
+    if plan is None:
         return
 
     def typed_it(text: str | None) -> None:
@@ -100,10 +118,10 @@ def exclude(app: "SlurmtopApp", selection: Selection) -> None:
 
     app.push_screen(
         AskLineScreen(
-            f"Exclude nodes from {parts.jobs_text(selection.jobs)}",
+            f"Exclude nodes from {whom_text(plan)}",
             typed.EXCLUDE_QUESTION,
             typed.judge_hosts,
-            parts.last_nodes(selection.jobs, selection.last_nodes),
+            parts.last_nodes(reached(plan, selection.jobs), selection.last_nodes),
         ),
         typed_it,
     )
@@ -111,7 +129,7 @@ def exclude(app: "SlurmtopApp", selection: Selection) -> None:
 
 def cancel_part(app: "SlurmtopApp", selection: Selection) -> None:
     """Some tasks of an array, or one step of a running job."""
-    if _refused(app, selection, "Cancel a part", "cancel"):
+    if _reach(app, selection, Kind.CANCEL, "Cancel a part of", "cancel") is None:
         return
     jobs = tuple(job for job in selection.jobs if not job.state.ended)
     if len(jobs) == 1 and jobs[0].id.tasks is None:
@@ -183,18 +201,12 @@ async def steps_of(app: "SlurmtopApp", job: Job) -> StepsSeen:
 
 def signal(app: "SlurmtopApp", selection: Selection) -> None:
     """Choose a signal and who gets it, with a look at what it does to them."""
-    if _refused(app, selection, "Signal", "signal"):
-        return
-    asker = asker_of(app, selection)
-    known = known_jobs(app, selection)
     # Whether any of the jobs can get a signal at all does not depend on which one.
-    first = plan_signal(
-        selection.jobs, asker, signal="USR1", recipient=Recipient.STEPS, known=known
-    )
-    title = f"Signal {parts.jobs_text(selection.jobs)}"
-    if isinstance(first, Refusal):
-        refuse(app, title, first)
+    plan = _reach(app, selection, Kind.SIGNAL, "Signal", "signal")
+    if plan is None:
         return
+    title = f"Signal {whom_text(plan)}"
+    jobs = reached(plan, selection.jobs)
 
     def choose(facts: SignalFacts) -> None:
         app.push_screen(SignalScreen(title, facts), chosen)
@@ -205,7 +217,7 @@ def signal(app: "SlurmtopApp", selection: Selection) -> None:
             details = Details(signal=choice.signal, recipient=receiver.recipient)
             act(app, selection, Kind.SIGNAL, details=details, step=receiver.step)
 
-    ask_slurm(app, title, _look(app, selection), choose)
+    ask_slurm(app, title, _look(app, _part(selection, jobs)), choose)
 
 
 async def _look(app: "SlurmtopApp", selection: Selection) -> SignalFacts:

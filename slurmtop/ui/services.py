@@ -70,7 +70,8 @@ class ActionExecutor(Protocol):
     """Does a confirmed action and reads back what became of it.
 
     ``still_same`` is asked about every job right before anything runs. ``without_log`` does
-    it also where it cannot be written down: only after a person was asked once more.
+    it also where it cannot be written down: only after a person was asked once more. ``sent``
+    is told how many commands were handed over and how many there are.
     """
 
     async def execute(
@@ -79,6 +80,7 @@ class ActionExecutor(Protocol):
         *,
         still_same: "Callable[[Target], bool] | None" = None,
         without_log: bool = False,
+        sent: "Callable[[int, int], None] | None" = None,
     ) -> "Outcome": ...
 
 
@@ -119,6 +121,8 @@ class Services:
     cluster: str = ""
     cluster_label: str = ""
     read_only: bool = False
+    dry_run: bool = False
+    """Actions are asked and shown, and nothing is run."""
     demo: str = ""
     private_data: bool = False
     zone: tzinfo = UTC

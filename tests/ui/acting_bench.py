@@ -32,6 +32,7 @@ class Does:
         *,
         still_same: Callable[[Target], bool] | None = None,
         without_log: bool = False,
+        sent: Callable[[int, int], None] | None = None,
     ) -> Outcome:
         self.actions.append(action)
         self.without_log.append(without_log)

@@ -250,8 +250,9 @@ async def test_read_only_refuses_every_key_twice(entry: object, on_job_page: boo
         screen = app.screen
         await bench.press(pilot, entry.keys[0])  # type: ignore[attr-defined]
         assert app.screen is screen
-        notes = [note.message for note in app._notifications]
-        assert notes == [f"read-only: {entry.label} does nothing here"]  # type: ignore[attr-defined]
+        (note,) = [note.message for note in app._notifications]
+        assert note.startswith(f"{entry.label} does nothing here: ")  # type: ignore[attr-defined]
+        assert "start it without --read-only" in note
         getattr(screen, f"action_{entry.action}")()  # type: ignore[attr-defined]
         await bench.settled(pilot)
         assert isinstance(app.screen, OutcomeScreen)
@@ -659,7 +660,7 @@ async def test_a_signal_to_several_says_that_scripts_are_told_later() -> None:
         await bench.answer(pilot, [make_job("1"), make_job("2")])
         await bench.press(pilot, "m", "S")
         assert "scancel --ctld --signal=USR1 1 2" in bench.words(pilot)
-        assert "what their scripts say is told in the dialog" in bench.words(pilot)
+        assert "What the scripts of these jobs say is told in the dialog" in bench.words(pilot)
         assert bench.world.asked == []
         await bench.press(pilot, "enter")
         assert bench.dialog(pilot).action.argvs == (
@@ -752,7 +753,9 @@ async def test_a_het_job_is_requeued_whole_and_not_by_failed_tasks() -> None:
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         await bench.answer(pilot, parts)
-        await bench.press(pilot, "R", "1")
+        await bench.press(pilot, "R")
+        assert "Requeue het job 4815, all parts" in bench.words(pilot)
+        await bench.press(pilot, "1")
         action = bench.dialog(pilot).action
         assert action.argvs == (("scontrol", "requeue", "4815"),)
         assert "all of its parts" in bench.words(pilot)
@@ -772,8 +775,8 @@ async def test_the_marks_of_what_could_not_be_done_stay() -> None:
         assert {key.id for key in screen.view.marks} == {"2"}
 
 
-async def test_a_dry_run_says_what_it_would_have_run() -> None:
-    bench = ActingBench()
+async def test_a_dry_run_says_so_all_along_and_what_it_would_have_run(golden: Golden) -> None:
+    bench = ActingBench(dry_run=True)
 
     class Dry:
         async def execute(self, action: Action, **_how: object) -> Outcome:
@@ -783,8 +786,141 @@ async def test_a_dry_run_says_what_it_would_have_run() -> None:
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         await bench.answer(pilot, [WAITS])
-        await bench.press(pilot, "H", "y")
+        assert "DRY RUN" in screen_text(app)
+        await bench.press(pilot, "H")
+        golden("confirm_dry_run", part_text(app, "#dialog"))
+        await bench.press(pilot, "y")
         words = bench.words(pilot)
+        assert "Dry run: Hold job 4711" in words
         assert "dry run: nothing was done" in words
         assert "scontrol hold 4711" in words
         assert "read back" not in words
+        await bench.press(pilot, "escape", "enter")
+        assert isinstance(app.screen, JobScreen)
+        assert "DRY RUN" in screen_text(app)
+
+
+# Marks that the filter hides
+
+
+async def test_marks_that_the_filter_hides_are_told_in_header_and_dialog(golden: Golden) -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [make_job(str(n), ran_s=900 - n) for n in range(1, 4)])
+        await bench.press(pilot, "m", "slash", *"id:1", "enter")
+        assert "3 marked, 2 of them hidden by the filter" in screen_text(app)
+        await bench.press(pilot, "K")
+        golden("confirm_hidden", part_text(app, "#dialog"))
+        assert "! 2 of these are marked and hidden by the filter" in bench.words(pilot)
+        assert bench.dialog(pilot).action.job_count == 3
+        await bench.press(pilot, "escape", "escape", "K")
+        assert "hidden by the filter" not in bench.words(pilot)
+
+
+async def test_a_mark_that_is_hidden_is_acted_on_and_not_the_cursor_and_that_is_said() -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        jobs = [make_job("4817", ran_s=90_000), make_job("4830_12", ran_s=9)]
+        await bench.answer(pilot, jobs)
+        await bench.press(pilot, "space", "slash", *"4830_12", "enter", "K")
+        assert bench.dialog(pilot).action.argvs == (("scancel", "4817"),)
+        assert "the cursor is not on it" in bench.words(pilot)
+
+
+async def test_the_waiting_tasks_behind_a_hidden_mark_are_counted() -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, ARRAY)
+        await bench.press(pilot, "m", "slash", *"state:running", "enter", "K")
+        assert "! 16 of these are marked and hidden by the filter" in bench.words(pilot)
+        assert bench.dialog(pilot).action.job_count == 17
+
+
+async def test_a_marked_rest_of_which_a_task_starts_is_cancelled_with_that_task() -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [make_job("70_[4-19]", "PENDING")])
+        await bench.press(pilot, "space")
+        await bench.clock.advance(20)
+        await bench.answer(pilot, [make_job("70_4"), make_job("70_[5-19]", "PENDING")])
+        await bench.press(pilot, "K")
+        assert bench.dialog(pilot).action.job_count == 16
+
+
+# What cannot be done is refused before anything is chosen or typed
+
+
+FAILED_JOB = make_job("4711", "FAILED", end=START, batch=True, requeueable=True)
+
+
+@pytest.mark.parametrize(
+    ("job", "key", "says"),
+    [
+        (FAILED_JOB, "T", "job 4711 is already over (FAILED)"),
+        (FAILED_JOB, "C", "job 4711 is already over (FAILED): there is nothing to cancel"),
+        (FAILED_JOB, "S", "job 4711 is already over (FAILED)"),
+        (FAILED_JOB, "D", "requeue and hold it, exclude the node, release it"),
+        (RUNS, "D", "it has started and keeps its nodes: requeue and hold it, exclude, release"),
+        (WAITS, "R", "job 4711: already pending: hold it instead"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_at_once(job: Job, key: str, says: str) -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [job])
+        await bench.press(pilot, key)
+        assert isinstance(app.screen, OutcomeScreen), screen_text(app)
+        assert says in bench.words(pilot)
+        assert bench.world.asked == []
+
+
+@pytest.mark.parametrize(
+    ("key", "title"),
+    [
+        ("S", "Signal 2 jobs"),
+        ("R", "Requeue 3 jobs"),
+        ("T", "Time limit of 5 jobs"),
+        ("D", "Exclude nodes from 3 jobs"),
+    ],
+)
+async def test_a_title_counts_what_would_be_reached(key: str, title: str) -> None:
+    bench = ActingBench()
+    app = bench.app()
+    jobs = [make_job(str(n), requeueable=True, batch=True) for n in (1, 2)]
+    jobs += [replace(WAITS, key=make_job(str(n)).key, id=make_id(str(n))) for n in (3, 4, 5)]
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [*jobs, replace(FAILED_JOB, requeueable=True)])
+        await bench.press(pilot, "m", key)
+        assert title in bench.words(pilot)
+        assert "6 jobs" not in bench.words(pilot)
+
+
+# The costs
+
+
+async def test_what_it_costs_stands_above_what_is_left_out() -> None:
+    bench = ActingBench()
+    app = bench.app()
+    jobs = [make_job(str(n), gpus=8, ran_s=36_000) for n in range(1, 900)]
+    jobs += [make_job(f"{5_000 + n}+{part}", gpus=1) for n in range(9) for part in (0, 1)]
+    jobs += [replace(FAILED_JOB, key=make_job(str(n)).key, id=make_id(str(n))) for n in (901, 902)]
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, jobs)
+        await bench.press(pilot, "m", "K")
+        text = part_text(app, "#dialog")
+        assert "GPU-hours run so far" in text
+        assert "Cancel 908 jobs" in text
+
+
+async def test_a_het_job_is_named_whole_also_from_one_of_its_parts() -> None:
+    bench = ActingBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, [make_job("4815+0"), make_job("4815+1")])
+        await bench.press(pilot, "enter", "j", "j", "K")
+        assert "Cancel het job 4815, all parts" in bench.words(pilot)

@@ -16,7 +16,7 @@ from slurmtop.config import Config, ConfigError
 from slurmtop.ui import themes as themes_module
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.bindings import keymap_of
-from slurmtop.ui.keys import KEYS
+from slurmtop.ui.keys import KEYS, Level
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.job import JobScreen
@@ -33,6 +33,9 @@ async def test_help_lists_every_key(golden: Golden) -> None:
         await pilot.press("question_mark")
         golden("help", app)
         assert isinstance(app.screen, HelpScreen)
+        for entry in KEYS:
+            if entry.level is not Level.SAFE:
+                assert f"  {entry.keys[0]}  " in screen_text(app), "on the first page"
         text = "\n".join("".join(part for part, _ in line) for line in app.screen._view.lines)
         for entry in KEYS:
             assert entry.help.split(" ")[0] in text, entry.id
@@ -165,7 +168,8 @@ async def test_a_job_that_left_is_not_cancelled() -> None:
 
 
 async def test_read_only_takes_the_acting_keys_away() -> None:
-    bench = Bench(read_only=True)
+    where = "/etc/slurmtop/config.toml"
+    bench = Bench(read_only=True, config=Config(read_only=True, read_only_from=where))
     app = bench.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await bench.answer(pilot, [make_job("1")])
@@ -175,7 +179,8 @@ async def test_read_only_takes_the_acting_keys_away() -> None:
         await pilot.pause()
         assert len(app.screen_stack) == 1
         assert [note.message for note in app._notifications] == [
-            "read-only: cancel does nothing here"
+            f"cancel does nothing here: slurmtop runs read-only, as {where} says: set"
+            " read_only: false in your own settings to change jobs"
         ]
         await pilot.press("question_mark")
         assert "Read-only" in screen_text(app)
@@ -203,7 +208,9 @@ async def test_own_keys_replace_and_show_everywhere() -> None:
         assert screen.view.sort == "id"
         assert "f5 sort" in screen_text(app)
         await pilot.press("question_mark")
-        assert "f5" in screen_text(app)
+        assert isinstance(app.screen, HelpScreen)
+        text = "\n".join("".join(part for part, _ in line) for line in app.screen._view.lines)
+        assert "  f5 " in text
 
 
 async def test_clashing_own_keys_are_reported() -> None:

@@ -25,6 +25,7 @@ from slurmtop.ui.actions_flow import Selection, act
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.job import JobScreen
+from slurmtop.ui.screens.leave import LeaveScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
 from tests.build import make_id, make_job, make_state
 from tests.fakes import START
@@ -438,7 +439,7 @@ class Executes:
         self.same: list[bool] = []
 
     async def execute(
-        self, action: Action, *, still_same: object = None, without_log: bool = False
+        self, action: Action, *, still_same: object = None, **_how: object
     ) -> Outcome:
         self.actions.append(action)
         assert callable(still_same)
@@ -516,7 +517,7 @@ async def test_the_outcome_of_many_says_first_what_did_not_go(golden: Golden) ->
 
     class Mixed:
         async def execute(
-            self, action: Action, *, still_same: object = None, without_log: bool = False
+            self, action: Action, *, still_same: object = None, **_how: object
         ) -> Outcome:
             denied = "job {}: denied: it belongs to bob\x1b[2J"
             done = tuple(
@@ -550,7 +551,7 @@ async def test_an_executor_that_breaks_leaves_a_sentence() -> None:
 
     class Broken:
         async def execute(
-            self, action: Action, *, still_same: object = None, without_log: bool = False
+            self, action: Action, *, still_same: object = None, **_how: object
         ) -> Outcome:
             raise RuntimeError("[/bold]")
 
@@ -619,14 +620,88 @@ async def test_read_only_has_no_cancel_and_refuses_it_anyway() -> None:
         assert executor.actions == []
 
 
-async def test_cancel_is_not_offered_for_a_job_that_is_over() -> None:
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("K", "job 4711 is already over (COMPLETED): there is nothing to cancel"),
+        ("C", "job 4711 is already over (COMPLETED): there is nothing to cancel"),
+        ("S", "job 4711 is already over (COMPLETED): there is nothing to signal"),
+        ("H", "already over (COMPLETED): there is nothing to hold"),
+        ("U", "already over (COMPLETED): there is nothing to release"),
+        ("T", "already over (COMPLETED): there is nothing to change the time limit of"),
+        ("D", "requeue and hold it, exclude the node, release it"),
+    ],
+)
+async def test_what_cannot_be_done_to_a_job_that_is_over_is_said(key: str, says: str) -> None:
     bench, executor = executing()
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
-        screen = await bench.open(pilot, replace(JOB, state=make_state("COMPLETED"), end=START))
-        await bench.press(pilot, "K")
-        assert app.screen is screen
+        await bench.open(pilot, replace(JOB, state=make_state("COMPLETED"), end=START))
+        await bench.press(pilot, key)
+        assert isinstance(app.screen, OutcomeScreen), screen_text(app)
+        told = part_text(app, "#outcome").replace("│", " ")
+        assert says in " ".join(told.split())
         assert executor.actions == []
+
+
+@pytest.mark.parametrize(("key", "says"), [("K", "nothing to cancel"), ("R", "too old to requeue")])
+async def test_what_has_left_the_queue_is_said_to_have(key: str, says: str) -> None:
+    bench, executor = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.clock.advance(20)
+        await bench.answer(pilot, [])
+        await bench.settled(pilot)
+        await bench.press(pilot, key)
+        words = " ".join(screen_text(app).replace("│", " ").split())
+        assert "job 4711 has left the queue" in words
+        assert says in words
+        assert executor.actions == []
+
+
+# Leaving
+
+
+async def test_leaving_while_an_action_is_not_read_back_is_asked(golden: Golden) -> None:
+    bench, executor = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot)
+        await bench.press(pilot, "K", *"4711", "enter", "escape")
+        app.underway[0].heard(1, 1)
+        await bench.press(pilot, "q")
+        assert isinstance(app.screen, LeaveScreen)
+        golden("leave_not_read_back", part_text(app, "#leave"))
+        await bench.press(pilot, "enter")
+        assert isinstance(app.screen, JobScreen), "enter stays"
+        await bench.press(pilot, "q", "ctrl+q", "escape")
+        assert isinstance(app.screen, JobScreen), "it is asked once"
+        await bench.press(pilot, "q")
+        await bench.advance(pilot, 30)
+        assert "all done and read back by now" in screen_text(app)
+        await bench.press(pilot, "n")
+        await bench.advance(pilot, 2)
+        assert isinstance(app.screen, OutcomeScreen)
+        await bench.press(pilot, "escape", "q")
+        assert app._exit, "nothing is underway any more"
+        assert len(executor.actions) == 1
+
+
+async def test_leaving_while_commands_are_not_sent_says_how_many(golden: Golden) -> None:
+    bench, _ = executing()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        jobs = [make_job(str(5_000 + n), "PENDING") for n in range(120)]
+        await bench.answer(pilot, jobs)
+        await bench.press(pilot, "m", "K", *"120", "enter", "escape")
+        assert len(app.underway) == 1, screen_text(app)
+        app.underway[0].heard(1, 3)
+        await bench.press(pilot, "q")
+        golden("leave_not_sent", part_text(app, "#leave"))
+        assert not app._exit
+        await bench.press(pilot, "y")
+        assert app._exit
 
 
 @pytest.mark.parametrize("size", [(10, 3), (20, 6), (40, 12), (200, 60), (80, 24)])

@@ -1,5 +1,6 @@
 """What the choosers say and hand on: options, typed values, what ran. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.collect.metered import Ran
-from slurmtop.control.actions import Asker, Kind, Refusal
+from slurmtop.control.actions import Action, Asker, Kind, Refusal
 from slurmtop.control.commands import MAX_LIMIT_MINUTES, host_allowed
 from slurmtop.control.prepare import ScriptSeen, StepsSeen
 from slurmtop.model.job import Job, LimitKind, Step, TimeLimit
@@ -17,6 +18,7 @@ from slurmtop.ui.keys import KEYS
 from slurmtop.ui.present import selection, typed
 from slurmtop.ui.present.choose import Option, choice_lines, first_open, moved
 from slurmtop.ui.present.command_log import acts, command_log_lines
+from slurmtop.ui.present.reach import reach
 from slurmtop.ui.present.reactions import reaction_lines, sum_text
 from slurmtop.ui.present.signal import (
     SignalFacts,
@@ -68,10 +70,14 @@ def array(*states: str) -> tuple[Job, ...]:
     return tuple(make_job(f"70_{n}", state) for n, state in enumerate(states))
 
 
+def _reach(kind: Kind, jobs: Sequence[Job]) -> Action | Refusal:
+    return reach(kind, jobs, Asker(me="anna", now=START))
+
+
 def test_completed_tasks_are_in_no_part_of_a_requeue() -> None:
     jobs = (*array("COMPLETED", "FAILED", "TIMEOUT", "RUNNING"), make_job("70_[4-9]", "PENDING"))
     seen: set[str] = set()
-    for option in selection.requeue_options(jobs, grouped=True):
+    for option in selection.requeue_options(jobs, _reach, grouped=True):
         kind, which = selection.requeue_choice(option.value)
         assert kind in (Kind.REQUEUE, Kind.REQUEUE_HOLD)
         seen |= {job.key.id for job in selection.part_of(jobs, which)}
@@ -79,7 +85,7 @@ def test_completed_tasks_are_in_no_part_of_a_requeue() -> None:
 
 
 def test_a_part_without_jobs_cannot_be_chosen() -> None:
-    options = selection.requeue_options(array("COMPLETED", "RUNNING"), grouped=True)
+    options = selection.requeue_options(array("COMPLETED", "RUNNING"), _reach, grouped=True)
     assert [bool(option.why_not) for option in options] == [True, True, False, False]
     waiting, running, by_number = selection.array_options(array("RUNNING"))
     assert waiting.why_not
@@ -227,7 +233,7 @@ def test_a_signal_that_was_typed_joins_the_list_once() -> None:
 def test_several_jobs_have_neither_steps_nor_script() -> None:
     two = facts(jobs=(RUNS, make_job("4712")), steps=None, script=None)
     text = "\n".join(plain(line) for line in effect_lines(two, first_choice(two), 76))
-    assert "2 jobs: what their scripts say is told in the dialog" in text
+    assert "What the scripts of these jobs say is told in the dialog" in text
     assert "not known what" not in text
 
 

@@ -22,9 +22,13 @@ _YES = {
 }
 
 
-def title_text(action: Action) -> str:
+def title_text(action: Action, *, dry_run: bool = False) -> str:
     """``Cancel job 4711``, ``Send USR1 to the steps of job 4711``, ``Hold 200 jobs``."""
-    return f"{doing_text(action.kind, action.details, action.targets)} {_whom(action)}"
+    whom = whom_text(action)
+    if action.kind is Kind.LIMIT:
+        whom += f" to {minutes_text(action.details.limit_minutes or 0)}"
+    text = f"{doing_text(action.kind, action.details, action.targets)} {whom}"
+    return f"Dry run: {text}" if dry_run else text
 
 
 def doing_text(kind: Kind, details: Details, targets: Sequence[Target] = ()) -> str:
@@ -52,19 +56,17 @@ def hosts_text(hosts: Sequence[str]) -> str:
     return fit(visible(",".join(hosts)), _HOST_CELLS).rstrip()
 
 
-def _whom(action: Action) -> str:
+def whom_text(action: Action) -> str:
+    """What the commands reach: ``job 4711``, ``het job 4815, all parts``, ``12 jobs``."""
     targets, count = action.targets, action.job_count
-    if count == 1 and len(targets) == 1:
-        only = targets[0]
-        if only.step is not None:
-            whom = f"step {visible(only.step)} of job {visible(only.key.id)}"
-        else:
-            whom = f"job {target_name(only)}"
-    else:
-        whom = plural(count, "job")
-    if action.kind is Kind.LIMIT:
-        return f"{whom} to {minutes_text(action.details.limit_minutes or 0)}"
-    return whom
+    if count != 1 or len(targets) != 1:
+        return plural(count, "job")
+    only = targets[0]
+    if only.step is not None:
+        return f"step {visible(only.step)} of job {visible(only.key.id)}"
+    if only.parts:
+        return f"het job {visible(only.base)}, all parts"
+    return f"job {target_name(only)}"
 
 
 def target_name(target: Target) -> str:
@@ -80,8 +82,8 @@ def minutes_text(minutes: int) -> str:
     return text if minutes >= 60 else f"0:{text:0>5}"
 
 
-def yes_label(action: Action) -> str:
-    return f"Yes, {_YES[action.kind]}"
+def yes_label(action: Action, *, dry_run: bool = False) -> str:
+    return "Yes, dry run" if dry_run else f"Yes, {_YES[action.kind]}"
 
 
 def ask_text(action: Action) -> str:

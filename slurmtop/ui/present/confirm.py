@@ -1,10 +1,12 @@
 """The confirm dialog as lines: what will run, whom it reaches, what it costs. Pure."""
 
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime
 
 from slurmtop.control.actions import Action, Kind, Target
 from slurmtop.control.commands import excluded_after
+from slurmtop.model.ids import JobKey
 from slurmtop.model.snapshot import SourceHealth
 from slurmtop.model.text import fit, visible
 from slurmtop.model.units import ago_text, clock_text, plural
@@ -23,10 +25,16 @@ SHOWN_WARNINGS = 3
 _MILD = frozenset({Kind.HOLD, Kind.RELEASE, Kind.EXCLUDE})
 
 
-def body_lines(action: Action, now: datetime, width: int, user: str) -> tuple[Line, ...]:
-    """Everything about the action; what matters most comes first, all of it is there."""
+def body_lines(
+    action: Action, now: datetime, width: int, user: str, hidden: Collection[JobKey] = ()
+) -> tuple[Line, ...]:
+    """Everything about the action; what matters most comes first, all of it is there.
+
+    ``hidden`` are the jobs that were marked and that a filter hides.
+    """
     commands, cut = _commands(action, width)
-    out: list[Line] = [(("Runs exactly:", "label"),), *commands]
+    out: list[Line] = _hidden_lines(action, hidden, width)
+    out.extend([(("Runs exactly:", "label"),), *commands])
     out.extend(_owner_line(action, user, width))
     targets = action.targets
     shown = targets if len(targets) <= SHOWN_TARGETS + 1 else targets[:SHOWN_TARGETS]
@@ -37,10 +45,33 @@ def body_lines(action: Action, now: datetime, width: int, user: str) -> tuple[Li
     out.extend(_change_line(action, width))
     if action.reactions:
         out.extend(_wrapped(sum_text(action.reactions), width, worst_role(action.reactions)))
-    for warning in action.warnings[:SHOWN_WARNINGS]:
+    for warning in _ordered(action.warnings)[:SHOWN_WARNINGS]:
         out.extend(_wrapped(f"! {visible(warning)}", width, "warn"))
     out.extend(_rest(action, now, width, cut, len(shown)))
     return tuple(cut_line(line, width) for line in out)
+
+
+def _hidden_lines(action: Action, hidden: Collection[JobKey], width: int) -> list[Line]:
+    count = sum(target.covers for target in action.targets if _is_hidden(target, hidden))
+    if not count:
+        return []
+    text = f"{count} of these {'is' if count == 1 else 'are'} marked and hidden by the filter"
+    if action.job_count == 1:
+        text = "this job is marked and hidden by the filter; the cursor is not on it"
+    return _wrapped(f"! {text}", width, "bad")
+
+
+def _is_hidden(target: Target, hidden: Collection[JobKey]) -> bool:
+    # A look at Slurm may have taken the waiting rest of an array apart into its tasks.
+    rest = JobKey(target.key.cluster, f"{target.base}_[*]")
+    waits = target.tasks and target.started_at is None
+    keys = {target.key, *target.parts, *([rest] if waits else [])}
+    return not keys.isdisjoint(hidden)
+
+
+def _ordered(warnings: Collection[str]) -> list[str]:
+    """What it costs before what it leaves out and what belongs to it besides."""
+    return sorted(warnings, key=lambda text: (text.startswith("left out"), " is a het job" in text))
 
 
 def _wrapped(text: str, width: int, role: str, first: str = "", rest: str = "  ") -> list[Line]:
@@ -136,7 +167,7 @@ def _reach_line(action: Action) -> Line:
 def _rest(action: Action, now: datetime, width: int, cut: bool, shown: int) -> list[Line]:
     """What did not fit above, in full, for whoever scrolls down."""
     out = reaction_lines(action.reactions, width)
-    for warning in action.warnings[SHOWN_WARNINGS:]:
+    for warning in _ordered(action.warnings)[SHOWN_WARNINGS:]:
         out.extend(_wrapped(f"! {visible(warning)}", width, "warn"))
     if cut:
         out.extend([(), (("Commands in full:", "label"),)])

@@ -37,8 +37,11 @@ class QueueHead:
     sort: str = "natural"
     reverse: bool = False
     marked: int = 0
+    hidden: int = 0
+    """How many of the marks the filter hides."""
     problems_only: bool = False
     read_only: bool = False
+    dry_run: bool = False
     demo: str = ""
     replay: str = ""
     """When what is shown was recorded, for a replay."""
@@ -89,6 +92,8 @@ def _marks(head: QueueHead) -> list[Line]:
         out.append(((f"REPLAY of {head.replay}", "warn"),))
     if head.read_only:
         out.append((("read-only", "warn"),))
+    if head.dry_run:
+        out.append((("DRY RUN", "warn"),))
     return out
 
 
@@ -97,7 +102,8 @@ def _modes(head: QueueHead) -> list[Line]:
     if head.private_data:
         out.append((("some jobs may be hidden", "warn"),))
     if head.marked:
-        out.append(((f"{head.marked} marked", "mark"),))
+        hidden = f", {head.hidden} of them hidden by the filter" if head.hidden else ""
+        out.append(((f"{head.marked} marked{hidden}", "mark"),))
     if head.problems_only:
         out.append((("only problems", "warn"),))
     if head.idle:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping
 
 from slurmtop.store.query_keys import QUERY_KEYS
-from slurmtop.ui.keys import KEYS, Level, key_sign
+from slurmtop.ui.keys import KEYS, Key, Level, key_sign
 from slurmtop.ui.present.spans import Line, wrap
 
+_CONTROL = "control"
 _SCOPES = {
+    _CONTROL: "Control: each of these asks before it does anything",
     "jobs": "On the Jobs screen",
     "job": "On the Job screen",
     "logs": "In a log",
@@ -32,16 +34,20 @@ _STATES = (
 def help_lines(
     scopes: Iterable[str], keymap: Mapping[str, str], width: int, *, read_only: bool = False
 ) -> tuple[Line, ...]:
-    """Every key, the present screen's first. ``keymap`` has the person's own keys."""
+    """Every key: those that act on jobs, then the present screen's. ``keymap`` has the
+    person's own keys."""
     first = [scope for scope in scopes if scope in _SCOPES]
-    order = [*first, "app", *(scope for scope in _SCOPES if scope not in (*first, "app"))]
+    if not read_only:
+        first = [_CONTROL, *first]
+    others = (scope for scope in _SCOPES if scope not in (*first, "app", _CONTROL))
+    order = [*first, "app", *others]
     lines: list[Line] = []
     if read_only:
         lines += [(("Read-only: keys that change something are taken away.", "warn"),), ()]
     for scope in order:
         lines.append(((_SCOPES[scope], "strong"),))
         for entry in KEYS:
-            if scope in entry.scopes and not (read_only and entry.level is not Level.SAFE):
+            if scope in _sections(entry):
                 own = keymap.get(entry.id)
                 keys = own.split(",") if own else entry.keys
                 lines.extend(_key_lines(" ".join(map(key_sign, keys)), entry.help, width))
@@ -55,6 +61,10 @@ def help_lines(
         )
         lines.append(())
     return tuple(lines)
+
+
+def _sections(entry: Key) -> tuple[str, ...]:
+    return entry.scopes if entry.level is Level.SAFE else (_CONTROL,)
 
 
 def _key_lines(keys: str, text: str, width: int) -> list[Line]:

@@ -316,13 +316,17 @@ def tab_line(names: Sequence[str], current: int, width: int) -> Line:
     return cut_line(tuple(line), width)
 
 
-def marks_line(*, cluster: str, demo: str, read_only: bool, calls: int) -> Line:
+def marks_line(
+    *, cluster: str, demo: str, read_only: bool, calls: int, dry_run: bool = False
+) -> Line:
     """What must be in sight on every screen: a demo, read-only, the calls that were made."""
     parts: list[Line] = []
     if demo:
         parts.append(((f"DEMO {visible(demo)}, simulated", "warn"),))
     if read_only:
         parts.append((("read-only", "warn"),))
+    if dry_run:
+        parts.append((("DRY RUN", "warn"),))
     if cluster:
         parts.append(((visible(cluster), "dim"),))
     parts.append(((f"{calls} calls/min", "dim"),))

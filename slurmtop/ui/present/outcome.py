@@ -52,9 +52,10 @@ class Progress:
         return self.refusal is not None or self.failure is not None or self.outcome is not None
 
 
-def begun(action: Action, now: datetime) -> Progress:
+def begun(action: Action, now: datetime, *, dry_run: bool = False) -> Progress:
     """The action was confirmed and runs."""
-    return Progress(title=title_text(action), action=action, started_at=now)
+    title = title_text(action, dry_run=dry_run)
+    return Progress(title=title, action=action, started_at=now)
 
 
 def progress_lines(progress: Progress, now: datetime, width: int) -> tuple[Line, ...]:

@@ -1,13 +1,16 @@
 """Which of the jobs under a key are meant, where a choice is needed. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from slurmtop.control.actions import Kind
+from slurmtop.control.actions import Action, Kind, Refusal
 from slurmtop.model.job import Job, Phase, Step
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
+from slurmtop.ui.present.action_words import whom_text
 from slurmtop.ui.present.choose import Option
 
+#: What a kind would reach of some jobs, or why nothing.
+Reach = Callable[[Kind, Sequence[Job]], Action | Refusal]
 _RUNS = (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING)
 
 HOLD = "hold:"
@@ -41,22 +44,25 @@ def part_of(jobs: Sequence[Job], which: str) -> tuple[Job, ...]:
     return tuple(job for job in jobs if job.state.phase in phases)
 
 
-def requeue_options(jobs: Sequence[Job], *, grouped: bool) -> tuple[Option, ...]:
+def requeue_options(jobs: Sequence[Job], reach: Reach, *, grouped: bool) -> tuple[Option, ...]:
     """Requeue, or requeue and hold; of an array the failed or the running tasks.
 
     Completed ones are never among them: they would run again. The value is ``failed``, or
-    ``hold:failed``.
+    ``hold:failed``. ``reach`` tells what would be reached, so that no more is offered.
     """
     if not grouped:
-        what = jobs_text(jobs)
+        whole = reach(Kind.REQUEUE, jobs)
+        what = whom_text(whole) if isinstance(whole, Action) else jobs_text(jobs)
         return (
             Option(ALL, f"requeue {what}", "it starts again when its turn comes"),
             Option(f"{HOLD}{ALL}", f"requeue and hold {what}", "it waits until you release it"),
         )
     out: list[Option] = []
     for which, word in ((FAILED, "failed"), (RUNNING, "running")):
-        count = len(part_of(jobs, which))
-        why_not = "" if count else "there are none"
+        part = part_of(jobs, which)
+        plan = reach(Kind.REQUEUE, part) if part else None
+        count = plan.job_count if isinstance(plan, Action) else 0
+        why_not = plan.sentence if isinstance(plan, Refusal) else "" if plan else "there are none"
         note = "" if which is FAILED else "ended now, and run again"
         name = plural(count, f"{word} task")
         out.append(Option(which, f"requeue {name}", note, why_not))

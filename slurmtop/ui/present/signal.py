@@ -240,7 +240,7 @@ def effect_lines(facts: SignalFacts, choice: Choice, width: int) -> tuple[Line, 
 def prepared_text(facts: SignalFacts) -> str:
     """What the script says that the job is prepared for, or why that is not known."""
     if facts.script is None:
-        return f"{len(facts.jobs)} jobs: what their scripts say is told in the dialog."
+        return "What the scripts of these jobs say is told in the dialog."
     reading = facts.script.reading
     if reading is None:
         why = visible(facts.script.why).rstrip(". ") or "it could not be read"

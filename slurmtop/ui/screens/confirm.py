@@ -1,5 +1,6 @@
 """The one dialog before anything is changed on the cluster. It decides; it does nothing."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on
@@ -11,11 +12,13 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
 from slurmtop.control.actions import Action, ConfirmLevel
+from slurmtop.control.changes import Change, changes_since, nothing_left
+from slurmtop.model.ids import JobKey
 from slurmtop.model.text import visible
 from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
-from slurmtop.ui.present import changes as news
 from slurmtop.ui.present import confirm as present
 from slurmtop.ui.present.action_words import ask_text, title_text, yes_label
+from slurmtop.ui.present.changes import change_lines
 from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox, LinesView
 from slurmtop.ui.widgets.typed_line import focus_now
@@ -42,7 +45,7 @@ class ConfirmScreen(ModalScreen[bool]):
 
     The screen reads the queue that it was opened over: when a job of ``action`` ends,
     leaves or becomes another run meanwhile, it says so, and once none is left as shown
-    there is no yes any more.
+    there is no yes any more. ``hidden`` are the marked jobs that a filter hides.
     """
 
     DEFAULT_CSS = """
@@ -72,10 +75,11 @@ class ConfirmScreen(ModalScreen[bool]):
         Binding("pagedown", "scroll_body('page_down')", "page down", show=False),
     ]
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action, hidden: Collection[JobKey] = ()) -> None:
         super().__init__()
         self.action = action
-        self.changes: tuple[news.Change, ...] = ()
+        self._hidden = hidden
+        self.changes: tuple[Change, ...] = ()
         self._said = ""
         self._body = LinesView(self._body_lines, id="body")
         self._body.can_focus = False
@@ -83,9 +87,10 @@ class ConfirmScreen(ModalScreen[bool]):
         self._ask = LinesBox(self._ask_lines, id="ask")
 
     def compose(self) -> ComposeResult:
+        dry_run = self._tool.services.dry_run
         with Vertical(id="dialog") as dialog:
             # As Content: a plain string would be read as markup, and ids hold brackets.
-            dialog.border_title = Content(title_text(self.action))
+            dialog.border_title = Content(title_text(self.action, dry_run=dry_run))
             yield self._body
             yield self._news
             yield self._ask
@@ -94,7 +99,7 @@ class ConfirmScreen(ModalScreen[bool]):
             with Horizontal(id="buttons"):
                 yield Button("No", id="no", compact=True)
                 yield Button(
-                    yes_label(self.action),
+                    yes_label(self.action, dry_run=dry_run),
                     id="yes",
                     compact=True,
                     variant="error",
@@ -139,7 +144,7 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def _look_again(self) -> None:
         book = self._tool.book
-        self.changes = news.changes_since(self.action, book.get, book.gone, book.sampled_at)
+        self.changes = changes_since(self.action, book.get, book.gone, book.sampled_at)
         self._fit()
         self._set_yes()
 
@@ -149,7 +154,7 @@ class ConfirmScreen(ModalScreen[bool]):
 
     @property
     def _nothing_left(self) -> bool:
-        return news.nothing_left(self.action, self.changes)
+        return nothing_left(self.action, self.changes)
 
     def _set_yes(self) -> None:
         yes = self.query_one("#yes", Button)
@@ -162,13 +167,13 @@ class ConfirmScreen(ModalScreen[bool]):
         return self.query_one("#typed", Input).value if self._typed_level else ""
 
     def _body_lines(self, width: int) -> tuple[Line, ...]:
-        services = self._tool.services
-        return present.body_lines(self.action, self._tool.known_at(), width, services.user)
+        user, now = self._tool.services.user, self._tool.known_at()
+        return present.body_lines(self.action, now, width, user, self._hidden)
 
     def _news_lines(self, width: int) -> tuple[Line, ...]:
         tool = self._tool
         age = present.age_lines(tool.queue_words(), tool.health, tool.services.data_now(), width)
-        return (*age, *news.change_lines(self.changes, len(self.action.targets), width))
+        return (*age, *change_lines(self.changes, len(self.action.targets), width))
 
     def _ask_lines(self, width: int) -> tuple[Line, ...]:
         if self._nothing_left:

@@ -14,6 +14,7 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.script import ScriptStatus
+from slurmtop.model.text import visible
 from slurmtop.parse.mask import mask
 from slurmtop.triage.why import explain_job
 from slurmtop.triage.words import first_line, four_lines
@@ -40,7 +41,6 @@ TABS = ("Why", "Logs", "Script")
 _LOG_ACTIONS = frozenset(
     {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
 )
-_FOR_LIVING = frozenset({"cancel", "cancel_part", "signal", "hold", "release", "limit", "exclude"})
 COPY_WIDTH = 400
 #: While a running job's verdict is looked at, it is made anew this often, and its logs are
 #: looked at this often in between.
@@ -272,6 +272,7 @@ class JobScreen(ActingScreen):
             cluster=services.cluster_label,
             demo=services.demo,
             read_only=services.read_only,
+            dry_run=services.dry_run,
             calls=services.calls_last_minute(),
         )
         return (ends(tab_line(TABS, self.tab, width), marks, width),)
@@ -336,10 +337,6 @@ class JobScreen(ActingScreen):
         job = self.job
         if action == "expected_start":
             return job is not None and job.state.phase is Phase.PENDING
-        if action in _FOR_LIVING:
-            return job is not None and not job.state.ended and not self._left
-        if action == "requeue":
-            return job is not None and not self._left
         if action == "copy":
             return self.why.state.verdict is not None
         return True
@@ -358,8 +355,14 @@ class JobScreen(ActingScreen):
     def selection(self) -> Selection:
         job, facts = self.job, self.facts
         verdict = self.why.state.verdict
+        name = visible(self.key.id)
+        left = f"job {name} has left the queue" if self._left else ""
+        known_over = job is not None and job.state.ended
+        if job is None:
+            left = left or f"nothing is known of job {name}"
         return Selection(
-            jobs=(job,) if job is not None else (),
+            jobs=(job,) if job is not None and (known_over or not self._left) else (),
+            left=left,
             siblings=facts.siblings if facts is not None else (),
             verdict=first_line(verdict) if verdict is not None else None,
             last_nodes=_last_nodes(job, facts),

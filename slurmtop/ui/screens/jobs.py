@@ -19,6 +19,7 @@ from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
 from slurmtop.ui.present import header as head
 from slurmtop.ui.present import jobs as present
 from slurmtop.ui.present.health import HealthWords
+from slurmtop.ui.present.selection import jobs_text
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.screens.acting import ActingScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
@@ -155,8 +156,10 @@ class JobsScreen(ActingScreen):
                 sort=view.sort,
                 reverse=view.reverse,
                 marked=len(view.marks),
+                hidden=view.hidden_marks(),
                 problems_only=view.problems_only,
                 read_only=services.read_only,
+                dry_run=services.dry_run,
                 demo=services.demo,
                 replay=self._recorded(),
                 idle=feed.idle,
@@ -329,10 +332,21 @@ class JobsScreen(ActingScreen):
         current = self.view.cursor_row
         if not rows and current is not None:
             rows = (current,)
-        left = self.tool.book.gone
-        jobs = {job.key: job for row in rows for job in row.jobs if job.key not in left}
+        gone = self.tool.book.gone
+        shown = {job.key: job for row in rows for job in row.jobs}
+        jobs = {key: job for key, job in shown.items() if key not in gone}
+        left = ""
+        if shown and not jobs:
+            those = tuple(shown.values())
+            left = f"{jobs_text(those)} {'has' if len(those) == 1 else 'have'} left the queue"
         grouped = any(row.group is not None and row.group.kind == "array" for row in rows)
-        return Selection(jobs=tuple(jobs.values()), grouped=grouped, on_outcome=self._acted)
+        return Selection(
+            jobs=tuple(jobs.values()),
+            grouped=grouped,
+            on_outcome=self._acted,
+            hidden=self.view.hidden_jobs(),
+            left=left,
+        )
 
     def _acted(self, outcome: Outcome) -> None:
         """What is over loses its mark; what failed keeps it, to be tried again."""
