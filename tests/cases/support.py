@@ -1,9 +1,9 @@
-"""The cases as data, and the register of what the tests hold of them.
+"""The cases as data, and the registers of what the tests hold of them.
 
-A case is a folder of ``tests/cases/slurm``: the commands (``cmd.txt``), their raw answers, and
-``expected.yaml`` with the right values and with sentences (``must``, ``must_not``). Every value
-is one parametrized test, every sentence and every value in prose one function; the last test
-(``test_slurm_zz_coverage.py``) finds what was left out.
+A case is a folder of ``tests/cases/slurm`` or ``tests/cases/gpu``: the commands (``cmd.txt``),
+their raw answers, and ``expected.yaml`` with the right values and with sentences (``must``,
+``must_not``). Every value is one parametrized test, every sentence and every value in prose one
+function; the last test (``test_*_zz_coverage.py``) finds what was left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,26 +18,9 @@ import yaml
 from slurmtop.model.ports import Completed
 from tests.fakes import START
 
-FOLDER = Path(__file__).parent / "slurm"
-#: A case about ssh to nodes, which are not read yet.
-LATER = frozenset({"051"})
-#: Sentences that no test can hold: {case: {sentence: why}}.
-UNTESTABLE: dict[str, dict[str, str]] = {}
-
 _SENTENCES = ("must", "must_not")
-#: Values written as prose: each has a function of its own.
-_PROSE = frozenset({"results", "result", "note", "user_text_must_say", "must_not_say"})
-_PROSE_PATHS = frozenset(
-    {
-        "019/usable_now/n13",
-        "029/rows/7501/name_visible",
-        "029/rows/7502/name_visible",
-        "036/at_t0/8001",
-    }
-)
 #: Maps that are one value.
 _WHOLE = frozenset({"by_type"})
-_NAMES = ("id", "node", "leader", "cluster")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,6 +48,10 @@ class Case:
     number: str
     steps: tuple[Step, ...]
     expected: Any
+    values: dict[str, Any]
+    """Every value by its path, e.g. ``001/rows/90012/limit_text``."""
+    prose: dict[str, Any]
+    """Those of them that are sentences."""
 
     def __getitem__(self, n: int) -> Step:
         return next(step for step in self.steps if step.n == n)
@@ -72,44 +59,6 @@ class Case:
     @property
     def sentences(self) -> tuple[str, ...]:
         return tuple(_sentences(self.expected))
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """Every value by its path, e.g. ``001/rows/90012/limit_text``."""
-        return dict(_leaves(self.expected, self.number))
-
-    @property
-    def prose(self) -> dict[str, Any]:
-        return {path: value for path, value in self.values.items() if is_prose(path)}
-
-
-def numbers() -> tuple[str, ...]:
-    """The cases that this project answers for now."""
-    found = (path.name.partition("-")[0] for path in FOLDER.iterdir() if path.is_dir())
-    return tuple(sorted(set(found) - LATER))
-
-
-@lru_cache
-def load(number: str) -> Case:
-    (folder,) = FOLDER.glob(f"{number}-*")
-    steps = []
-    for document in yaml.safe_load_all((folder / "cmd.txt").read_text(encoding="utf-8")):
-        if document is None:
-            continue
-        n = document["n"]
-        steps.append(
-            Step(
-                n=n,
-                argv=tuple(document["argv"]),
-                exit=document["exit"],
-                stdout=_bytes(folder / f"{n}.stdout"),
-                stderr=_bytes(folder / f"{n}.stderr"),
-                env=document.get("env") or {},
-                elapsed_s=document.get("elapsed_s"),
-            )
-        )
-    expected = yaml.safe_load((folder / "expected.yaml").read_text(encoding="utf-8"))
-    return Case(number, tuple(steps), expected)
 
 
 def _bytes(path: Path) -> bytes:
@@ -128,98 +77,181 @@ def _sentences(node: Any) -> Iterator[str]:
             yield from _sentences(item)
 
 
-def _leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(
+    node: Any, path: str, names: tuple[str, ...], prose: frozenset[str]
+) -> Iterator[tuple[str, Any]]:
     name = path.rsplit("/", 1)[-1]
     if isinstance(node, dict) and name not in _WHOLE:
         for key, value in node.items():
             if key not in _SENTENCES:
-                yield from _leaves(value, f"{path}/{key}")
-    elif isinstance(node, list) and (name in _PROSE or any(isinstance(i, dict) for i in node)):
-        for key, item in zip(_keys(node), node, strict=True):
-            yield from _leaves(item, f"{path}/{key}")
+                yield from _leaves(value, f"{path}/{key}", names, prose)
+    elif isinstance(node, list) and (name in prose or any(isinstance(i, dict) for i in node)):
+        for key, item in zip(_keys(node, names), node, strict=True):
+            yield from _leaves(item, f"{path}/{key}", names, prose)
     else:
         yield path, node
 
 
-def _keys(items: list[Any]) -> list[str]:
+def _keys(items: list[Any], names: tuple[str, ...]) -> list[str]:
     """Rows by the name they carry; by their place where that is not one each."""
-    for name in _NAMES:
+    for name in names:
         found = [str(item.get(name)) for item in items if isinstance(item, dict) and name in item]
         if len(found) == len(items) == len(set(found)):
             return found
     return [str(place) for place in range(1, len(items) + 1)]
 
 
-def is_prose(path: str) -> bool:
-    return path in _PROSE_PATHS or any(part in _PROSE for part in path.split("/")[1:])
+class Register:
+    """One folder of cases, and what the tests hold of it.
 
-
-# The register
-
-ANSWERS: dict[str, Callable[[Case], Any]] = {}
-HELD_VALUES: set[str] = set()
-HELD_SENTENCES: set[tuple[str, str]] = set()
-
-
-def product(number: str) -> Callable[[F], F]:
-    """Marks the function that runs slurmtop over a case and gives its values by name.
-
-    What it returns has the shape of ``expected.yaml``, with rows by id instead of in a list.
+    ``prose`` are the names of values that are sentences, ``prose_paths`` more of them by path;
+    ``names`` are the fields that rows are told apart by.
     """
 
-    def keep(function: F) -> F:
-        assert number not in ANSWERS
-        ANSWERS[number] = lru_cache(maxsize=1)(function)
-        return function
+    def __init__(
+        self,
+        folder: str,
+        *,
+        names: tuple[str, ...],
+        prose: frozenset[str],
+        prose_paths: frozenset[str],
+        later: frozenset[str] = frozenset(),
+    ) -> None:
+        self.folder = Path(__file__).parent / folder
+        self.later = later
+        self.held_values: set[str] = set()
+        self.held_sentences: set[tuple[str, str]] = set()
+        self._names = names
+        self._prose = prose
+        self._prose_paths = prose_paths
+        self._answers: dict[str, Callable[[Case], Any]] = {}
+        self._cases: dict[str, Case] = {}
 
-    return keep
+    def numbers(self) -> tuple[str, ...]:
+        """The cases that this project answers for now."""
+        found = (path.name.partition("-")[0] for path in self.folder.iterdir() if path.is_dir())
+        return tuple(sorted(set(found) - self.later))
 
+    def load(self, number: str) -> Case:
+        if number not in self._cases:
+            self._cases[number] = self._read(number)
+        return self._cases[number]
 
-def values(*cases: str) -> pytest.MarkDecorator:
-    """Every value of ``cases`` that is no prose, one test each: (path, wanted)."""
-    params = []
-    for number in cases:
-        for path, wanted in load(number).values.items():
-            if not is_prose(path):
-                HELD_VALUES.add(path)
-                params.append(pytest.param(path, wanted, id=path.replace("/", "-")))
-    return pytest.mark.parametrize(("path", "wanted"), params)
+    def _read(self, number: str) -> Case:
+        (folder,) = self.folder.glob(f"{number}-*")
+        steps = []
+        for document in yaml.safe_load_all((folder / "cmd.txt").read_text(encoding="utf-8")):
+            if document is None:
+                continue
+            n = document["n"]
+            steps.append(
+                Step(
+                    n=n,
+                    argv=tuple(document["argv"]),
+                    exit=document["exit"],
+                    stdout=_bytes(folder / f"{n}.stdout"),
+                    stderr=_bytes(folder / f"{n}.stderr"),
+                    env=document.get("env") or {},
+                    elapsed_s=document.get("elapsed_s"),
+                )
+            )
+        expected = yaml.safe_load((folder / "expected.yaml").read_text(encoding="utf-8"))
+        values = dict(_leaves(expected, number, self._names, self._prose))
+        prose = {path: value for path, value in values.items() if self._is_prose(path)}
+        return Case(number, tuple(steps), expected, values, prose)
 
+    def _is_prose(self, path: str) -> bool:
+        parts = path.split("/")[1:]
+        return path in self._prose_paths or any(part in self._prose for part in parts)
 
-def found(path: str) -> Any:
-    """What slurmtop made of the value at ``path``."""
-    number, *names = path.split("/")
-    value = ANSWERS[number](load(number))
-    for name in names:
-        value = value[name]
-    return value
+    def product(self, number: str) -> Callable[[F], F]:
+        """Marks the function that runs slurmtop over a case and gives its values by name.
 
+        What it returns has the shape of ``expected.yaml``, with rows by id instead of in a list.
+        """
 
-def prose(*paths: str) -> Callable[[F], F]:
-    """The test holds the values in prose at ``paths``; its doc is what stands there."""
+        def keep(function: F) -> F:
+            assert number not in self._answers
+            self._answers[number] = lru_cache(maxsize=1)(function)
+            return function
 
-    def keep(test: F) -> F:
-        told = []
-        for path in paths:
-            number = path.partition("/")[0]
+        return keep
+
+    def values(self, *cases: str) -> pytest.MarkDecorator:
+        """Every value of ``cases`` that is no prose, one test each: (path, wanted)."""
+        params = []
+        for number in cases:
+            for path, wanted in self.load(number).values.items():
+                if not self._is_prose(path):
+                    self.held_values.add(path)
+                    params.append(pytest.param(path, wanted, id=path.replace("/", "-")))
+        return pytest.mark.parametrize(("path", "wanted"), params)
+
+    def found(self, path: str) -> Any:
+        """What slurmtop made of the value at ``path``."""
+        number, *names = path.split("/")
+        value = self._answers[number](self.load(number))
+        for name in names:
+            value = value[name]
+        return value
+
+    def prose(self, *paths: str) -> Callable[[F], F]:
+        """The test holds the values in prose at ``paths``; its doc is what stands there."""
+
+        def keep(test: F) -> F:
+            told = []
+            for path in paths:
+                number = path.partition("/")[0]
+                assert test.__name__.startswith(f"test_case_{number}_"), test.__name__
+                told.append(str(self.load(number).prose[path]))
+                self.held_values.add(path)
+            test.__doc__ = "; ".join(told)
+            return test
+
+        return keep
+
+    def sentence(self, number: str, text: str) -> Callable[[F], F]:
+        """The test holds one sentence of a case, which becomes its doc."""
+
+        def keep(test: F) -> F:
             assert test.__name__.startswith(f"test_case_{number}_"), test.__name__
-            told.append(str(load(number).prose[path]))
-            HELD_VALUES.add(path)
-        test.__doc__ = "; ".join(told)
-        return test
+            assert text in self.load(number).sentences, f"not in {number}: {text!r}"
+            assert (number, text) not in self.held_sentences, f"twice: {text!r}"
+            test.__doc__ = text
+            self.held_sentences.add((number, text))
+            return test
 
-    return keep
+        return keep
 
 
-def sentence(number: str, text: str) -> Callable[[F], F]:
-    """The test holds one sentence of a case, which becomes its doc."""
+# The cases of Slurm's commands
 
-    def keep(test: F) -> F:
-        assert test.__name__.startswith(f"test_case_{number}_"), test.__name__
-        assert text in load(number).sentences, f"not in {number}: {text!r}"
-        assert (number, text) not in HELD_SENTENCES, f"twice: {text!r}"
-        test.__doc__ = text
-        HELD_SENTENCES.add((number, text))
-        return test
+SLURM = Register(
+    "slurm",
+    names=("id", "node", "leader", "cluster"),
+    prose=frozenset({"results", "result", "note", "user_text_must_say", "must_not_say"}),
+    prose_paths=frozenset(
+        {
+            "019/usable_now/n13",
+            "029/rows/7501/name_visible",
+            "029/rows/7502/name_visible",
+            "036/at_t0/8001",
+        }
+    ),
+    # A case about ssh to nodes, which are not read yet.
+    later=frozenset({"051"}),
+)
+#: Sentences that no test can hold: {case: {sentence: why}}.
+UNTESTABLE: dict[str, dict[str, str]] = {}
+HELD_VALUES, HELD_SENTENCES = SLURM.held_values, SLURM.held_sentences
+numbers, load, found = SLURM.numbers, SLURM.load, SLURM.found
+product, values, prose, sentence = SLURM.product, SLURM.values, SLURM.prose, SLURM.sentence
 
-    return keep
+# The cases of the GPU tools
+
+GPU = Register(
+    "gpu",
+    names=("index", "bus"),
+    prose=frozenset(),
+    prose_paths=frozenset({"023/values/sm_active gpu2", "023/second", "023/third"}),
+)
