@@ -2,13 +2,12 @@
 
 from collections import Counter
 
-from slurmtop.control.changes import Change, ChangeKind, changes_since, nothing_left
+from slurmtop.control.changes import Change, ChangeKind
 from slurmtop.model.job import Job
 from slurmtop.model.text import visible
 from slurmtop.ui.present.job import state_words
 from slurmtop.ui.present.spans import Line, cut_line
 
-__all__ = ["Change", "change_lines", "change_text", "changes_since", "nothing_left"]
 SHOWN_CHANGES = 3
 
 
