@@ -33,6 +33,9 @@ _WORK = words_of(
     make
     """
 )
+#: Programs that have another one start the work, which inherits nothing from the shell.
+_ELSEWHERE = words_of("docker podman nerdctl kubectl ssh pdsh sudo su systemd-run machinectl ray")
+_ENV_SIGNAL = re.compile(r"--(?:default|ignore|block)-signal")
 #: Programs that come with a system and that nobody would call the work of a job.
 _SYSTEM_PATHS = ("/bin/", "/usr/", "/sbin/", "/etc/", "/opt/slurm/")
 
@@ -97,14 +100,19 @@ _MAX_TEXT = 16_384
 @dataclass(slots=True)
 class Found:
     """``chain`` is what starts what. ``shell_text`` is the string of a ``bash -c`` and the line
-    where it begins: whoever asks reads it as a script. ``evals`` is ``eval``: the same shell."""
+    where it begins: whoever asks reads it as a script; ``fixed`` where no variable is in it.
+    ``evals`` is ``eval``: the same shell. ``doubt`` says why it may not start with the signals
+    ignored that its shell ignores."""
 
     chain: list[Launcher] = field(default_factory=list)
     program: str = ""
     stays: list[str] = field(default_factory=list)
+    around: list[str] = field(default_factory=list)
     execs: bool = False
     shell_text: tuple[str, int] | None = None
+    fixed: bool = True
     evals: bool = False
+    doubt: str = ""
     script: str | None = None
 
 
@@ -161,9 +169,11 @@ def _peel(rest: list[Word], found: Found, variables: Mapping[str, str]) -> list[
     args = rest[1:]
     if name == "srun":
         found.chain.append(Launcher.SRUN)
+        found.around, found.stays, found.doubt = [*found.around, *found.stays], [], ""
         return _after_srun(args, found, variables)
     if name in _MPIRUN:
         found.chain.append(Launcher.MPIRUN)
+        found.doubt = "what mpirun starts on other nodes inherits nothing"
         return _after_mpirun(args)
     if name in _AGENTS or (not rest[0].literal and "torchrun" in name):
         found.chain.append(Launcher.TORCHRUN)
@@ -175,6 +185,7 @@ def _peel(rest: list[Word], found: Found, variables: Mapping[str, str]) -> list[
     if name == "eval":
         found.evals = True
         found.shell_text = (" ".join(word.text for word in args), rest[0].line)
+        found.fixed = all(word.literal for word in args)
         return None
     if name in SHELLS:
         _shell(name, args, found)
@@ -186,6 +197,8 @@ def _peel(rest: list[Word], found: Found, variables: Mapping[str, str]) -> list[
         if name == "exec" and not found.chain:
             found.execs = True
         values, between = _EXECS[name]
+        if name == "env" and any(_ENV_SIGNAL.match(word.text) for word in args[:20]):
+            found.doubt = "env sets signals for what it starts"
         if name == "taskset" and any(word.text in ("-c", "--cpu-list") for word in args[:2]):
             between = 1
         return _skip(args, words_of(values), between)
@@ -199,6 +212,8 @@ def _peel(rest: list[Word], found: Found, variables: Mapping[str, str]) -> list[
                 return None
             args = args[at + 1 :]
         found.stays.append(name)
+        if name != "timeout":
+            found.doubt = f"what {name} hands on is not known"
         return _skip(args, taken, between)
     _other(rest[0], found)
     return None
@@ -206,6 +221,10 @@ def _peel(rest: list[Word], found: Found, variables: Mapping[str, str]) -> list[
 
 def _other(word: Word, found: Found) -> None:
     name = word.text.rsplit("/", 1)[-1]
+    if name in _ELSEWHERE:
+        found.doubt = f"{name} has it started elsewhere"
+    if name == "sbatch":
+        return
     path = "/" in word.text and not word.text.startswith(_SYSTEM_PATHS)
     if found.chain or found.stays or found.execs or path or name in _WORK:
         found.chain.append(Launcher.OTHER)
@@ -299,6 +318,7 @@ def _shell(name: str, args: list[Word], found: Found) -> None:
                 follow += 1
             if follow < len(args):
                 found.shell_text = (args[follow].text, args[follow].line)
+                found.fixed = args[follow].literal
                 found.stays.append(name)
             return
         at += 2 if text.endswith("o") or text in ("--rcfile", "--init-file") else 1

@@ -1,9 +1,12 @@
 """One line that says what a batch script is prepared for."""
 
-from slurmtop.model.script import ScriptReading, Trap
+from slurmtop.jobscript.settings import setting_of
+from slurmtop.jobscript.signals import signal_word
+from slurmtop.model.script import Does, ScriptReading, Trap
 
 #: Signals that nobody traps to save something.
 _CLEANING = frozenset({"EXIT", "ERR", "DEBUG", "RETURN"})
+_OPEN = " (not in all cases)"
 
 
 def prepared_for(reading: ScriptReading) -> str:
@@ -12,15 +15,17 @@ def prepared_for(reading: ScriptReading) -> str:
     grounds: dict[str, list[str]] = {}
     for trap in _in_force(reading):
         verb = "ignored" if trap.ignores else "trap"
-        for signal in trap.signals:
-            if signal not in _CLEANING:
-                grounds.setdefault(signal, []).append(f"{verb} in line {trap.line}")
+        for signal in _named(trap):
+            certain = len(setting_of(reading.course.settings, signal).may) == 1
+            where = f"{verb} in line {trap.line}" + ("" if certain else _OPEN)
+            grounds.setdefault(signal, []).append(where)
     for launch in reading.launches:
         for trap in launch.traps:
-            for signal in trap.signals:
-                if trap.ignores:
+            for signal in _named(trap):
+                may = setting_of(launch.settings, signal).may
+                if trap.ignores and Does.IGNORES in may:
                     where = f"ignored by what line {launch.line} starts"
-                    grounds.setdefault(signal, []).append(where)
+                    grounds.setdefault(signal, []).append(where + ("" if len(may) == 1 else _OPEN))
     asked = reading.signal
     if asked is not None:
         flag = "B:" if asked.to_batch else ""
@@ -31,7 +36,9 @@ def prepared_for(reading: ScriptReading) -> str:
             f"{signal}: {', and '.join(dict.fromkeys(why))}" for signal, why in grounds.items()
         ]
         return f"prepared for {'; '.join(parts)}"
-    maybe = next((sentence for sentence in reading.unsure if "trap" in sentence), None)
+    doubts = [trap.doubt for trap in reading.traps if trap.doubt]
+    doubts += [sentence for sentence in reading.unsure if "trap" in sentence]
+    maybe = next(iter(doubts), None)
     if reading.complete and maybe is None:
         return "nothing in the script is prepared for a signal"
     if reading.complete:
@@ -39,12 +46,18 @@ def prepared_for(reading: ScriptReading) -> str:
     return "not known whether the script is prepared for a signal: it could not all be read"
 
 
+def _named(trap: Trap) -> list[str]:
+    """The signals that a trap names itself, and that are there to save something."""
+    return [signal for signal in trap.signals if signal not in _CLEANING and signal_word(signal)]
+
+
 def _in_force(reading: ScriptReading) -> list[Trap]:
     """The traps that are not taken back further down."""
     kept: list[Trap] = []
     for trap in reading.traps:
         if trap.resets:
-            kept = [one for one in kept if not set(one.signals) <= set(trap.signals)]
+            certain = not trap.maybe and not trap.doubt
+            kept = [one for one in kept if not (certain and set(one.signals) <= set(trap.signals))]
         else:
             kept.append(trap)
     return kept

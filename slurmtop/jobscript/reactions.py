@@ -7,17 +7,20 @@ start each other: batch shell, srun, agent, ranks.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from slurmtop.jobscript.shell_reaction import by_variable, effective, shell_reaction
+from slurmtop.jobscript.settings import setting_of
+from slurmtop.jobscript.shell_reaction import shell_reaction
 from slurmtop.jobscript.signals import Default, default_of, signal_word
 from slurmtop.model.job import Step
 from slurmtop.model.script import (
     SHELLS,
+    Does,
     Fate,
     Launch,
     Launcher,
     Reaction,
     Recipient,
     ScriptReading,
+    Setting,
 )
 
 #: srun passes these on to its tasks and stays (seen on 22.05).
@@ -41,6 +44,8 @@ def reactions(
         rows += shell_reaction(reading, name)
     for launch in _chosen(reading.launches, step):
         if launch.outer is Launcher.SRUN:
+            if local:
+                rows += [_around(launch, name_above, name) for name_above in launch.around]
             if local or (batch and launch.execs):
                 rows.append(_client(launch, name))
             if remote or (batch and launch.execs and name in _SRUN_PASSES):
@@ -119,6 +124,14 @@ def _client(launch: Launch, signal: str) -> Reaction:
     return Reaction("srun itself", fate, why, launch.line)
 
 
+def _around(launch: Launch, name: str, signal: str) -> Reaction:
+    """A program on the batch node that stands above an srun."""
+    if default_of(signal) is Default.NOTHING:
+        return Reaction(name, Fate.CONTINUES, f"{signal} does nothing to it", launch.line)
+    why = f"it stands above srun; what {signal} does to it is not known"
+    return Reaction(name, Fate.UNKNOWN, why, launch.line)
+
+
 def _piped(launch: Launch, other: str, signal: str) -> Reaction:
     if default_of(signal) is Default.NOTHING:
         return Reaction(other, Fate.CONTINUES, f"{signal} does nothing to it", launch.line)
@@ -132,54 +145,57 @@ def _started(
     reading: ScriptReading, launch: Launch, signal: str, where: str, recipient: Recipient
 ) -> Iterator[Reaction]:
     """What a launch has running in the end, parents first."""
-    ignored = _ignored(reading, launch, signal)
+    begins = setting_of(launch.settings, signal)
     if launch.outer is Launcher.MPIRUN:
-        yield _mpirun(launch, signal, ignored)
+        yield _mpirun(launch, signal, begins)
     for name in launch.stays:
-        yield _between(launch, name, signal, where, ignored)
+        yield _between(launch, name, signal, where, begins)
     if launch.inner is Launcher.TORCHRUN:
-        yield _agent(launch, signal, where, ignored)
-    yield _ranks(reading, launch, signal, where, ignored, recipient)
+        yield _agent(launch, signal, where, begins)
+    yield _ranks(reading, launch, signal, where, recipient)
 
 
-def _ignored(reading: ScriptReading, launch: Launch, signal: str) -> int | None:
-    """The line that makes the launch start with the signal ignored. The tasks of an srun are
-    started by slurmd and inherit nothing from the batch shell (seen on 22.05)."""
-    trap = effective(launch.traps, signal)
-    if trap is None and launch.outer is not Launcher.SRUN:
-        trap = effective(
-            [one for one in reading.traps if one.line < launch.line and not one.maybe], signal
-        )
-    return trap.line if trap is not None and trap.ignores else None
-
-
-def _mpirun(launch: Launch, signal: str, ignored: int | None) -> Reaction:
+def _mpirun(launch: Launch, signal: str, begins: Setting) -> Reaction:
     if default_of(signal) is Default.NOTHING:
         return Reaction("mpirun", Fate.CONTINUES, f"{signal} does nothing to it", launch.line)
     if signal in _AGENT_ENDS:
         return Reaction("mpirun", Fate.DIES, f"it ends its ranks on {signal}", launch.line)
-    if ignored is not None:
-        return Reaction("mpirun", Fate.UNKNOWN, f"it starts with {signal} ignored", ignored)
+    if Does.IGNORES in begins.may:
+        why = f"it may start with {signal} ignored, and set a handler of its own"
+        return Reaction("mpirun", Fate.UNKNOWN, why, begins.line)
     why = f"most MPIs pass {signal} on to their ranks; one that does not dies of it"
     return Reaction("mpirun", Fate.UNKNOWN, why, launch.line)
 
 
-def _between(launch: Launch, name: str, signal: str, where: str, ignored: int | None) -> Reaction:
+def _ignored(who: str, signal: str, begins: Setting, why: str = "") -> Reaction | None:
+    """For what starts with ``signal`` ignored, or may do so; None for what does not."""
+    if begins.may == {Does.IGNORES}:
+        why = why or f"it starts with {signal} ignored"
+        return Reaction(who, Fate.IGNORES, why, begins.line)
+    if Does.IGNORES in begins.may:
+        why = f"whether it starts with {signal} ignored is not certain: {begins.why}"
+        return Reaction(who, Fate.UNKNOWN, why, begins.line)
+    return None
+
+
+def _between(launch: Launch, name: str, signal: str, where: str, begins: Setting) -> Reaction:
     """A program that started the work and still stands above it."""
     who = f"{where}{name}"
-    if name in SHELLS:
-        trap = effective(launch.traps, signal)
-        if trap is not None and not trap.ignores and not trap.resets:
-            why = "it runs its trap only when what it started has ended"
-            return Reaction(who, Fate.UNKNOWN, why, trap.line)
-    if ignored is not None:
-        return Reaction(who, Fate.IGNORES, f"it starts with {signal} ignored", ignored)
     if default_of(signal) is Default.NOTHING:
         return Reaction(who, Fate.CONTINUES, f"{signal} does nothing to it", launch.line)
-    unnamed = by_variable(launch.traps) if name in SHELLS else None
-    if unnamed is not None:
-        why = "a trap of it names its signals by a variable"
-        return Reaction(who, Fate.UNKNOWN, why, unnamed.line)
+    if name in SHELLS:
+        own = setting_of(launch.between, signal)
+        if own.may == {Does.HANDLES}:
+            why = "it runs its trap only when what it started has ended"
+            return Reaction(who, Fate.UNKNOWN, why, own.line)
+        if len(own.may) > 1:
+            return Reaction(who, Fate.UNKNOWN, own.why, own.line)
+        ignored = _ignored(who, signal, own if launch.between else begins)
+        if ignored is not None:
+            return ignored
+    elif Does.IGNORES in begins.may:
+        why = f"it may start with {signal} ignored, and set a handler of its own"
+        return Reaction(who, Fate.UNKNOWN, why, begins.line)
     if name in SHELLS or name == "timeout":
         fate, why = _by_default(signal, f"it does not handle {signal}")
         return Reaction(who, fate, f"{why}; what it started loses its parent", launch.line)
@@ -191,15 +207,16 @@ def _between(launch: Launch, name: str, signal: str, where: str, ignored: int | 
     )
 
 
-def _agent(launch: Launch, signal: str, where: str, ignored: int | None) -> Reaction:
+def _agent(launch: Launch, signal: str, where: str, begins: Setting) -> Reaction:
     who = f"{where}torchrun agent"
     if signal in _AGENT_ENDS:
         why = f"it has a handler for {signal} that ends its workers and then itself"
         return Reaction(who, Fate.DIES, why, launch.line)
-    if ignored is not None:
-        return Reaction(who, Fate.IGNORES, f"it starts with {signal} ignored", ignored)
     if default_of(signal) is Default.NOTHING:
         return Reaction(who, Fate.CONTINUES, f"{signal} does nothing to it", launch.line)
+    ignored = _ignored(who, signal, begins)
+    if ignored is not None:
+        return ignored
     fate, why = _by_default(signal, f"it has no handler for {signal}")
     if fate is Fate.DIES:
         why += ", and its workers live on without it"
@@ -208,25 +225,22 @@ def _agent(launch: Launch, signal: str, where: str, ignored: int | None) -> Reac
 
 def _ranks_of(reading: ScriptReading, launch: Launch, signal: str) -> Iterator[Reaction]:
     where = "srun step: " if launch.outer is Launcher.SRUN else ""
-    ignored = _ignored(reading, launch, signal)
-    yield _ranks(reading, launch, signal, where, ignored, Recipient.RANKS)
+    yield _ranks(reading, launch, signal, where, Recipient.RANKS)
 
 
 def _ranks(
-    reading: ScriptReading,
-    launch: Launch,
-    signal: str,
-    where: str,
-    ignored: int | None,
-    recipient: Recipient,
+    reading: ScriptReading, launch: Launch, signal: str, where: str, recipient: Recipient
 ) -> Reaction:
     program = launch.program
     who = f"{where}ranks" + (f" ({program})" if program else "")
     if default_of(signal) is Default.NOTHING:
         return Reaction(who, Fate.CONTINUES, f"{signal} ends nothing", launch.line)
-    if ignored is not None:
-        why = f"they start with {signal} ignored; a handler that they set themselves still runs"
-        return Reaction(who, Fate.IGNORES, why + _hint(reading, signal, recipient), ignored)
+    why = f"they start with {signal} ignored; a handler that they set themselves still runs"
+    hint = _hint(reading, signal, recipient)
+    begins = setting_of(launch.settings, signal)
+    ignored = _ignored(who, signal, begins, why + hint)
+    if ignored is not None and (begins.signal or program in _PLAIN):
+        return ignored
     if default_of(signal) is Default.STOPS:
         return Reaction(who, Fate.STOPS, f"{signal} stops what has no handler", launch.line)
     if program in _PLAIN:
@@ -235,7 +249,7 @@ def _ranks(
         why = "Python ends with KeyboardInterrupt unless the program catches it"
     else:
         why = f"without a handler of their own {signal} kills them; the script cannot tell"
-    return Reaction(who, Fate.UNKNOWN, why + _hint(reading, signal, recipient), launch.line)
+    return Reaction(who, Fate.UNKNOWN, why + hint, launch.line)
 
 
 def _hint(reading: ScriptReading, signal: str, recipient: Recipient) -> str:

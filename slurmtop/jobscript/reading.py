@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from slurmtop.jobscript.course import course_of, started
 from slurmtop.jobscript.directives import Directives, read_directives
-from slurmtop.jobscript.launches import Found, expand, find_launch
-from slurmtop.jobscript.shell import Effort, Shell, ShellCommand, Word, parse_shell
-from slurmtop.jobscript.traps import read_trap
-from slurmtop.model.script import SHELLS, Launch, Launcher, ScriptReading, Trap, Wait
+from slurmtop.jobscript.flow import Event, Flow, Reader, What, follow
+from slurmtop.jobscript.launches import find_launch
+from slurmtop.jobscript.shell import Effort, Shell, ShellCommand, parse_shell
+from slurmtop.jobscript.starts import Inside, Started, requeues, starts_work, traps_above
+from slurmtop.model.script import SHELLS, Course, Launch, ScriptReading, Trap, Wait
 
 #: What is read of a script; the controller hands out no more than this either.
 MAX_SCRIPT: Final = 1024 * 1024
-#: ``bash -c`` in ``bash -c``, functions that call functions.
-_MAX_DEPTH: Final = 4
-_MAX_NESTED: Final = 200
 _MAX_PIPED: Final = 8
 _MAX_KEPT: Final = 200
 _MAX_UNSURE: Final = 12
@@ -40,7 +39,7 @@ def read_script(text: str) -> ScriptReading:
         return _reading(language, asked, unsure, complete=False)
     effort = Effort()
     shell = parse_shell("\n".join(lines), effort)
-    work = _Work(shell, unsure, effort)
+    work = _Work(shell, unsure, effort, language, _starts_with_errexit(lines[0]))
     work.read()
     complete = shell.complete and not cut and len(work.launches) <= _MAX_KEPT
     if not complete:
@@ -53,6 +52,7 @@ def read_script(text: str) -> ScriptReading:
         launches=tuple(work.launches[:_MAX_KEPT]),
         waits=tuple(work.waits[:_MAX_KEPT]),
         requeues_itself=work.requeues,
+        course=work.course,
     )
 
 
@@ -78,153 +78,108 @@ def _language(first: str) -> str:
     return words[0].rsplit("/", 1)[-1][:40] if words else "sh"
 
 
+def _starts_with_errexit(first: str) -> int | None:
+    """``#!/bin/bash -eu``."""
+    options = first.split()[1:] if first.startswith("#!") else []
+    return 1 if any(re.match(r"-[a-zA-Z]*e", word) for word in options) else None
+
+
 @dataclass(slots=True)
 class _Work:
     shell: Shell
     unsure: list[str]
     effort: Effort
+    language: str
+    errexit: int | None = None
     traps: list[Trap] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     requeues: int | None = None
-    nested: int = 0
-    called: frozenset[str] = frozenset()
+    course: Course = field(default_factory=Course)
 
     def read(self) -> None:
-        self.called = self._called()
-        own_traps: dict[int, list[Trap]] = {}
+        reader = Reader(self.language, self.effort, self._starts)
+        flow = follow(self.shell, reader)
+        self.course = course_of(flow, self.shell, self.effort, errexit=self.errexit)
+        for event in flow.events:
+            if event.trap is not None and event.shell == 0:
+                self._trap(event.trap, certain=event.certain)
+            elif event.what is What.WAIT and event.shell == 0:
+                self.waits.append(Wait(event.line, event.place.again))
+        self.traps = list(dict.fromkeys(self.traps))
+        self.waits = list(dict.fromkeys(self.waits))
+        at_start = started(flow, {})
+        by_command: dict[int, list[Event]] = {}
+        for event in flow.events:
+            by_command.setdefault(id(event.command), []).append(event)
+        known = self._known(flow)
+        inside = Inside(self.shell, self.effort, self.unsure, self.language)
         for command in self.shell.commands:
-            if command.name in ("trap", "builtin", "command"):
-                self._trap(command, own_traps)
-            elif command.name == "wait" and command.place.shell == 0:
-                self.waits.append(Wait(command.line, command.place.loops))
-            elif command.name in ("source", "."):
+            self._uncalled(command, known)
+            if command.name in ("source", "."):
                 self.unsure.append(
                     f"line {command.line} reads another file, which may set traps of its own"
                 )
-            elif _requeues(command.words):
+            elif requeues(command.words):
                 self.requeues = self.requeues or command.line
-            self._launch(command, own_traps)
+            if len(self.launches) > _MAX_KEPT:
+                continue
+            events = by_command.get(id(command), [])
+            for one in inside.read(command, at_start.get(id(command), {})):
+                self._launch(command, one, flow, events)
+        self.requeues = self.requeues or inside.requeues
         self.launches = [self._waited(launch) for launch in self.launches]
 
-    def _called(self) -> frozenset[str]:
-        """The functions that run in the script's own shell."""
-        called: set[str] = set()
-        for _ in range(_MAX_DEPTH):
-            more = {
-                command.name
-                for command in self.shell.commands
-                if command.name in self.shell.functions
-                and command.place.shell == 0
-                and (not command.place.function or command.place.function in called)
-            }
-            if more <= called:
-                break
-            called |= more
-        return frozenset(called)
+    def _starts(self, command: ShellCommand) -> bool:
+        return starts_work(find_launch(command.words, self.shell.variables))
 
-    def _trap(self, command: ShellCommand, own: dict[int, list[Trap]]) -> None:
-        words = command.words
-        while words and words[0].text in ("builtin", "command"):
-            words = words[1:]
-        if not words or words[0].text != "trap":
+    def _known(self, flow: Flow) -> frozenset[str]:
+        """The functions that are called, by the script or by its traps."""
+        by_traps = {one.place.function for event in flow.events for one in event.handler.commands}
+        return frozenset(flow.called | by_traps)
+
+    def _uncalled(self, command: ShellCommand, known: frozenset[str]) -> None:
+        name = command.place.function
+        if not name or name in known:
             return
-        trap = read_trap(words, command.line, self.shell, self.effort)
-        if trap is None:
+        if command.name == "trap":
+            does = "sets a trap"
+        elif starts_work(find_launch(command.words, self.shell.variables)):
+            does = "stands"
+        else:
             return
-        place = command.place
-        if place.shell != 0:
-            own.setdefault(place.shell, []).append(trap)
-            return
-        if place.function and place.function not in self.called:
-            self.unsure.append(
-                f"line {command.line} sets a trap in {place.function}, "
-                "which nothing is seen to call"
-            )
-            return
-        if place.maybe:
-            self.unsure.append(f"the trap in line {command.line} is set only in some cases")
+        self.unsure.append(f"line {command.line} {does} in {name}, which nothing is seen to call")
+
+    def _trap(self, trap: Trap, *, certain: bool) -> None:
+        if not certain:
+            self.unsure.append(f"the trap in line {trap.line} is set only in some cases")
             trap = replace(trap, maybe=True)
-        if any(signal.startswith("$") for signal in trap.signals):
-            self.unsure.append(f"the trap in line {command.line} names signals by a variable")
+        if trap.doubt:
+            self.unsure.append(trap.doubt)
         self.traps.append(trap)
 
-    def _launch(self, command: ShellCommand, own: dict[int, list[Trap]]) -> None:
-        found = find_launch(command.words, self.shell.variables)
-        between = own.get(command.place.shell, []) if command.place.shell else []
-        launch = self._follow(found, command, tuple(between))
-        if launch is None:
-            return
-        if launch.outer is Launcher.SRUN and between:
-            launch = replace(launch, traps=launch.traps[len(between) :])
-        self.launches.append(launch)
-        if command.place.function and command.place.function not in self.called:
-            self.unsure.append(
-                f"line {command.line} stands in {command.place.function}, "
-                "which nothing is seen to call"
-            )
-
-    def _follow(
-        self, found: Found, command: ShellCommand, traps: tuple[Trap, ...]
-    ) -> Launch | None:
-        if found.shell_text is not None:
-            traps = (*traps, *self._nested(found, command, 0))
-        if not found.chain:
-            return None
-        if found.script is not None or command.fed:
-            self.unsure.append(
-                f"what {found.script or 'the text given to line ' + str(command.line)} "
-                "does is not read"
-            )
+    def _launch(self, command: ShellCommand, one: Started, flow: Flow, events: list[Event]) -> None:
         place = command.place
-        return Launch(
-            line=command.line,
-            text=command.text[:_SHOWN],
-            outer=found.chain[0],
-            inner=found.chain[-1],
-            background=place.background,
-            execs=found.execs and place.shell == 0,
-            traps=traps,
-            program=found.program,
-            stays=tuple(found.stays),
-            piped=self._piped(command),
-            loops=place.loops,
+        between = traps_above(flow, events[0]) if events and not one.by_srun else ()
+        execs = any(event.replaces for event in events) or (one.evals and self.course.replaced)
+        self.launches.append(
+            Launch(
+                line=command.line,
+                text=command.text[:_SHOWN],
+                outer=one.chain[0],
+                inner=one.chain[-1],
+                background=place.background or any(one.place.background for one in events),
+                execs=execs,
+                traps=(*between, *one.traps),
+                settings=tuple(one.settings.values()),
+                between=tuple(one.between.values()),
+                program=one.program,
+                stays=tuple(one.stays),
+                around=tuple(one.around),
+                piped=self._piped(command),
+                loops=place.loops,
+            )
         )
-
-    def _nested(self, found: Found, command: ShellCommand, depth: int) -> list[Trap]:
-        """Reads the string of a ``bash -c``: its traps; adds what it starts to ``found``."""
-        text, line = found.shell_text or ("", command.line)
-        self.nested += 1
-        if depth >= _MAX_DEPTH or self.nested > _MAX_NESTED:
-            self.unsure.append(f"the string in line {line} is nested too deep to be read")
-            return []
-        inner = parse_shell(expand(text, self.shell.variables), self.effort, line)
-        if not inner.complete or inner.broken is not None:
-            self.unsure.append(f"the string in line {line} could not be read as shell")
-        traps: list[Trap] = []
-        alone = sum(one.place.shell == 0 for one in inner.commands) == 1
-        for one in inner.commands:
-            if one.name == "trap":
-                trap = read_trap(one.words, one.line, inner, self.effort)
-                traps += [trap] if trap is not None else []
-                continue
-            if _requeues(one.words):
-                self.requeues = self.requeues or one.line
-            below = find_launch(one.words, {**self.shell.variables, **inner.variables})
-            if below.shell_text is not None:
-                traps += self._nested(below, one, depth + 1)
-            if not below.chain:
-                continue
-            if found.stays and not found.evals and (below.execs or alone):
-                found.stays.pop()
-            found.chain += below.chain
-            found.program = below.program
-            found.stays += below.stays
-            break
-        else:
-            if found.chain:
-                found.chain.append(Launcher.OTHER)
-        return traps
 
     def _piped(self, command: ShellCommand) -> tuple[str, ...]:
         if not command.place.pipeline:
@@ -240,10 +195,3 @@ class _Work:
             return launch
         last = max((wait.line for wait in self.waits), default=0)
         return replace(launch, waited=last >= launch.line)
-
-
-def _requeues(words: Sequence[Word]) -> bool:
-    texts = [word.text for word in words[:8]]
-    if texts[0].rsplit("/", 1)[-1] != "scontrol":
-        return False
-    return any(text in ("requeue", "requeuehold") for text in texts[1:])

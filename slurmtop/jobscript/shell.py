@@ -26,6 +26,7 @@ _REPORT_COST: Final = 50
 _EFFORT: Final = 200_000
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _LOOPS = frozenset({"for_statement", "while_statement", "c_style_for_statement"})
+_LEAVES = frozenset({"break", "exit", "return"})
 _CHOICES = frozenset({"if_statement", "case_statement"})
 _SUBSHELLS = frozenset({"subshell", "command_substitution", "process_substitution"})
 _NOT_RUN = frozenset({"comment", "heredoc_start", "heredoc_end", "heredoc_content", "regex"})
@@ -49,7 +50,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command stands. ``shell`` counts subshells: 0 is the script's own shell."""
+    """Where a command stands. ``shell`` counts subshells: 0 is the script's own shell. ``maybe``
+    is behind a condition of that shell, ``turns`` in a loop of it. ``guarded`` is where a failure
+    does not end a script under ``set -e``, ``again`` where the script comes back to it though it
+    failed."""
 
     shell: int = 0
     background: bool = False
@@ -58,6 +62,14 @@ class Place:
     maybe: bool = False
     pipeline: int = 0
     fed: bool = False
+    guarded: bool = False
+    again: bool = False
+    turns: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Does its shell surely run it, and once?"""
+        return not self.maybe and not self.turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +106,17 @@ class Effort:
 @dataclass(slots=True)
 class Shell:
     """What was found: ``variables`` hold the last literal text given to a name, ``functions``
-    the names that are defined. ``broken`` is the first line that is no shell, ``complete`` false
-    where reading stopped early."""
+    the names that are defined, ``defined`` their lines, ``redefined`` those of which it is not
+    certain what they do: defined more than once, in a subshell, or unset. ``parents``
+    gives the shell that a subshell belongs to. ``broken`` is the first line that is no shell,
+    ``complete`` false where reading stopped early."""
 
     commands: list[ShellCommand] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     functions: set[str] = field(default_factory=set)
+    redefined: set[str] = field(default_factory=set)
+    defined: dict[str, int] = field(default_factory=dict)
+    parents: dict[int, int] = field(default_factory=dict)
     broken: int | None = None
     complete: bool = True
     _groups: dict[str | int, list[ShellCommand]] | None = None
@@ -193,18 +210,24 @@ class _Walk:
             self.found.broken = self.line(node)
         if kind == "command":
             self.command(node, place)
+        elif kind == "unset_command":
+            self.found.redefined.update(self.text(node).split())
         elif kind == "variable_assignment":
             self.assignment(node)
         elif kind == "function_definition":
             name = node.child_by_field_name("name")
             known = self.text(name) if name is not None else "?"
+            if known in self.found.functions or place.shell != 0:
+                self.found.redefined.add(known)
+            self.found.defined[known] = self.line(node)
             self.found.functions.add(known)
-            place = replace(place, function=known, shell=0, background=False, loops=False)
+            place = Place(function=known, maybe=not place.certain)
         elif kind in _SUBSHELLS:
-            self.shells += 1
-            place = replace(place, shell=self.shells)
+            place = self.subshell(place, aside=kind == "process_substitution")
         elif kind in _LOOPS:
-            place = replace(place, loops=True, maybe=True)
+            place = replace(place, loops=True, turns=True)
+        elif kind == "negated_command":
+            place = replace(place, guarded=True)
         elif kind in _CHOICES:
             place = replace(place, maybe=True)
         elif kind == "redirected_statement":
@@ -218,20 +241,37 @@ class _Walk:
         children = node.children
         piped = node.type == "pipeline"
         after_first = False
+        conditional = node.type in ("if_statement", "while_statement")
         for at, child in enumerate(children):
             if not child.is_named:
                 continue
             here = place
             follower = children[at + 1].type if at + 1 < len(children) else ""
             if follower == "&" or piped:
-                self.shells += 1
-                here = replace(
-                    place, shell=self.shells, background=place.background or follower == "&"
-                )
+                here = self.subshell(place, aside=follower == "&")
             if node.type == "list" and after_first:
                 here = replace(here, maybe=True)
+            if follower in ("&&", "||"):
+                behind = children[at + 2 : at + 3]
+                leaves = follower == "||" and bool(behind) and self.leaves(behind[0])
+                here = replace(here, guarded=True, again=here.again and not leaves)
+            if conditional:
+                tested = not any(one.type in ("then", "do_group") for one in children[: at + 1])
+                here = replace(here, guarded=True) if tested else here
+                if node.type == "while_statement":
+                    back = (children[0].type == "until") != (child.type == "negated_command")
+                    here = replace(here, again=back or not tested)
             after_first = True
             yield child, here
+
+    def subshell(self, place: Place, *, aside: bool) -> Place:
+        self.shells += 1
+        self.found.parents[self.shells] = place.shell
+        background = place.background or aside
+        return replace(place, shell=self.shells, background=background, maybe=False, turns=False)
+
+    def leaves(self, node: Node) -> bool:
+        return bool(_LEAVES.intersection(self.text(node).split(maxsplit=1)[:1]))
 
     def assignment(self, node: Node) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -270,7 +310,12 @@ class _Walk:
             inside = re.sub(r'\\(["\\$`\n])', _unescape, self.text(node).removeprefix("$")[1:-1])
             return Word(inside, line, not any(child.type in _EXPANDS for child in node.children))
         if kind == "concatenation":
-            parts = [self.word_of(child, line) for child in node.named_children]
+            parts = [
+                self.word_of(child, line)
+                if child.is_named
+                else Word(self.text(child), line, literal=False)
+                for child in node.children
+            ]
             return Word(
                 "".join(part.text for part in parts), line, all(part.literal for part in parts)
             )

@@ -1,26 +1,12 @@
 """What a signal does to the batch shell, and what becomes of the script then."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from slurmtop.jobscript.settings import setting_of
 from slurmtop.jobscript.signals import Default, default_of
-from slurmtop.model.script import Fate, Launch, Reaction, ScriptReading, Trap
+from slurmtop.model.script import Does, Fate, Launcher, Reaction, ScriptReading, Setting, Trap
 
 WHO = "batch shell"
-
-
-def effective(traps: Iterable[Trap], signal: str) -> Trap | None:
-    """The trap that holds in the end; None where there is none or it was taken back."""
-    last = None
-    for trap in traps:
-        if signal in trap.signals:
-            last = None if trap.resets else trap
-    return last
-
-
-def by_variable(traps: Iterable[Trap]) -> Trap | None:
-    """A trap that names its signals by a variable: it may be for any of them."""
-    named = (trap for trap in traps if any("$" in signal for signal in trap.signals))
-    return next(named, None)
 
 
 def shell_reaction(reading: ScriptReading, signal: str) -> Iterator[Reaction]:
@@ -30,19 +16,36 @@ def shell_reaction(reading: ScriptReading, signal: str) -> Iterator[Reaction]:
         why = f"it is run by {reading.language}, whose handlers the script's directives do not tell"
         yield Reaction(f"batch script ({reading.language})", Fate.UNKNOWN, why)
         return
-    if any(launch.execs and not launch.background for launch in reading.launches):
+    course = reading.course
+    if course.replaced:
         return
-    trap = effective(reading.traps, signal)
-    if trap is None:
+    setting = setting_of(course.settings, signal)
+    if setting.may == {Does.DEFAULT}:
         yield _without_trap(reading, signal)
-    elif trap.maybe:
-        why = f"its trap for {signal} is set only in some cases; without it the shell dies"
-        yield Reaction(WHO, Fate.UNKNOWN, why, trap.line)
-    elif trap.ignores:
+    elif len(setting.may) > 1:
+        yield _open(reading, signal, setting)
+    elif course.may_exec is not None:
+        why = f"line {course.may_exec} may put another program in its place, and its trap is gone"
+        yield Reaction(WHO, Fate.UNKNOWN, why, course.may_exec)
+    elif setting.may == {Does.IGNORES}:
         why = f"the script ignores {signal}. Its children inherit that, the tasks of srun do not"
-        yield Reaction(WHO, Fate.IGNORES, why, trap.line)
-    else:
-        yield _with_trap(reading, signal, trap)
+        yield Reaction(WHO, Fate.IGNORES, why, setting.line)
+    elif setting.trap is not None:
+        yield _with_trap(reading, signal, setting.trap)
+
+
+def _open(reading: ScriptReading, signal: str, setting: Setting) -> Reaction:
+    default = default_of(signal)
+    if default is Default.NOTHING:
+        return Reaction(WHO, Fate.CONTINUES, f"{signal} does nothing to it")
+    why = setting.why
+    if not reading.complete:
+        why = f"without a trap it dies of {signal}, and the script could not all be read"
+    elif why.endswith("in some cases"):
+        why = f"{why}; without it the shell may die"
+    elif setting.signal == "":
+        why = f"without a trap it dies of {signal}, and {why}"
+    return Reaction(WHO, Fate.UNKNOWN, why, setting.line)
 
 
 def _without_trap(reading: ScriptReading, signal: str) -> Reaction:
@@ -54,14 +57,14 @@ def _without_trap(reading: ScriptReading, signal: str) -> Reaction:
     if not reading.complete:
         why = f"without a trap it dies of {signal}, and the script could not all be read"
         return Reaction(WHO, Fate.UNKNOWN, why)
-    unnamed = by_variable(reading.traps)
-    if unnamed is not None:
-        why = f"without a trap it dies of {signal}, and a trap names its signals by a variable"
-        return Reaction(WHO, Fate.UNKNOWN, why, unnamed.line)
-    front = _in_front(reading)
+    front = reading.course.front
     if signal == "INT" and front is not None:
         why = "a shell acts on INT only when its foreground command has ended"
-        return Reaction(WHO, Fate.UNKNOWN, why, front.line)
+        return Reaction(WHO, Fate.UNKNOWN, why, front)
+    replaced = reading.course.may_exec
+    if any(one.line == replaced and one.outer is not Launcher.OTHER for one in reading.launches):
+        why = f"without a trap it dies of {signal}; line {replaced} may put another in its place"
+        return Reaction(WHO, Fate.UNKNOWN, why, replaced)
     why = f"the script has no trap for {signal}; the job ends with its batch shell"
     return Reaction(WHO, Fate.DIES, why)
 
@@ -71,35 +74,41 @@ def _with_trap(reading: ScriptReading, signal: str, trap: Trap) -> Reaction:
     hint = ""
     if asked is not None and asked.to_batch and asked.signal == signal:
         hint = f". The job asks Slurm for {signal} to its batch shell (line {asked.line})"
-    front = _in_front(reading)
-    if front is not None:
-        why = f"its trap runs only when the foreground command in line {front.line} has ended"
+    course = reading.course
+    if course.front is not None:
+        why = f"its trap runs only when the foreground command in line {course.front} has ended"
         return Reaction(WHO, Fate.UNKNOWN, why + hint, trap.line)
-    if not reading.launches:
-        why = "its trap runs when the command that runs now has ended"
+    if not course.waits:
+        why = "its trap runs when the command that runs now has ended: no wait is seen behind"
+        why = why + " what it starts" if reading.launches else why.partition(":")[0]
         return Reaction(WHO, Fate.UNKNOWN, why + hint, trap.line)
     then, ends_job = _then(reading, trap)
     why = f"its trap runs at once{then}{hint}"
     return Reaction(WHO, Fate.HANDLES, why, trap.line, ends_job)
 
 
-def _in_front(reading: ScriptReading) -> Launch | None:
-    """The first thing that the shell starts and does nothing else until it has ended."""
-    return next((launch for launch in reading.launches if not launch.background), None)
-
-
 def _then(reading: ScriptReading, trap: Trap) -> tuple[str, bool]:
     """What the script does once its trap has run, and whether that ends the job: the ``wait``
     it was in is over by then."""
-    if any(name.startswith("scontrol requeue") for name in trap.runs):
+    course = reading.course
+    requeues = any(name.startswith("scontrol requeue") for name in trap.runs)
+    if trap.ends:
+        if requeues:
+            return f", requeues the job and {trap.ends}", True
+        with_it = "" if trap.ends.endswith("job") else ", and the job with it"
+        return f" and {trap.ends}{with_it}", True
+    if requeues:
         return " and requeues the job", False
-    if "exit" in trap.runs:
-        return " and ends the script, and the job with it", True
-    if "wait" in trap.runs or any(wait.loops for wait in reading.waits):
+    if trap.waits:
         return "; the script waits on", False
-    if len(reading.waits) == 1:
+    if course.errexit is not None:
         return (
-            f", but then the wait in line {reading.waits[0].line} is over and the script goes on "
-            "to its end, and the job with it"
+            f", but set -e in line {course.errexit} ends the script after the trap, and the job "
+            "with it"
         ), True
-    return "", False
+    if course.waits_on:
+        return "; the script waits on", False
+    where = f" in line {reading.waits[0].line}" if len(reading.waits) == 1 else " it is in"
+    return (
+        f", but then the wait{where} is over and the script goes on to its end, and the job with it"
+    ), True

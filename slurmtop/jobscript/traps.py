@@ -1,18 +1,24 @@
 """The ``trap`` of a shell: ``trap [--] ACTION SIGNAL…``, ``trap - SIGNAL…``, ``trap SIGNAL``."""
 
+import re
 from collections.abc import Sequence
 
-from slurmtop.jobscript.shell import Effort, Shell, ShellCommand, Word, parse_shell
+from slurmtop.jobscript.handler import NO_HANDLER, Handler, read_handler
+from slurmtop.jobscript.shell import Effort, Shell, Word
 from slurmtop.jobscript.signals import SHELL_EVENTS, signal_word
 from slurmtop.model.script import Trap
 
 _ACTION_SHOWN = 200
-_RUNS_KEPT = 12
-_MAX_DEPTH = 3
+_ACTION_READ = 400
+#: What stands for a value: what is left of an action without it is certain.
+_VALUE = re.compile(r"\$(?:\{[^}]*\}|\w+|[@*#?$!-]|\(.*\))|`.*`", re.DOTALL)
 
 
-def read_trap(words: Sequence[Word], line: int, shell: Shell, effort: Effort) -> Trap | None:
-    """The trap that ``words`` (the first one is ``trap``) set; None for one that only lists."""
+def read_trap(
+    words: Sequence[Word], line: int, shell: Shell, effort: Effort, language: str = "bash"
+) -> tuple[Trap, Handler] | None:
+    """The trap that ``words`` (the first one is ``trap``) set, and what its action does; None
+    for one that only lists."""
     rest = list(words[1:])
     if rest and rest[0].text == "--":
         rest = rest[1:]
@@ -21,12 +27,43 @@ def read_trap(words: Sequence[Word], line: int, shell: Shell, effort: Effort) ->
     if not rest:
         return None
     first = rest[0]
+    bare = not first.literal and (
+        len(first.text) > _ACTION_READ or not _VALUE.sub("", first.text).strip()
+    )
+    if bare and len(rest) == 1:
+        doubt = f"what the trap in line {line} is for is in a variable"
+        return Trap((), "", line, resets=True, doubt=doubt, indirect=True), NO_HANDLER
     resets = (first.literal and first.text == "-") or len(rest) == 1 or first.text.isdigit()
     named = rest if resets and first.text != "-" else rest[1:]
     signals = tuple(dict.fromkeys(_named(word.text) for word in named))
+    indirect = any(not word.literal for word in named)
+    doubt = _doubt(first, named, line, language, bare=bare)
     if resets:
-        return Trap(signals, "", line, resets=True)
-    return Trap(signals, first.text[:_ACTION_SHOWN], line, runs=_runs(first.text, shell, effort))
+        return Trap(signals, "", line, resets=True, doubt=doubt, indirect=indirect), NO_HANDLER
+    handler = read_handler(first.text, shell, effort)
+    trap = Trap(
+        signals,
+        first.text[:_ACTION_SHOWN],
+        line,
+        runs=handler.runs,
+        ends=handler.ends,
+        waits=handler.waits,
+        doubt=doubt,
+        indirect=indirect,
+    )
+    return trap, handler
+
+
+def _doubt(first: Word, named: Sequence[Word], line: int, language: str, *, bare: bool) -> str:
+    if any(not word.literal for word in named):
+        return f"the trap in line {line} names its signals by a variable"
+    if bare:
+        return f"what the trap in line {line} does is in a variable"
+    prefixed = next((word.text for word in named if word.text.upper().startswith("SIG")), None)
+    if prefixed is not None and language in ("sh", "dash"):
+        short = prefixed[3:].upper()[:12]
+        return f"{language} may not know {prefixed[:12]} in line {line}: write {short}"
+    return ""
 
 
 def _named(word: str) -> str:
@@ -34,21 +71,3 @@ def _named(word: str) -> str:
     if bare == "0":
         return "EXIT"
     return bare if bare in SHELL_EVENTS else signal_word(word) or word[:40]
-
-
-def _runs(action: str, shell: Shell, effort: Effort) -> tuple[str, ...]:
-    """The commands of an action. Of a function of the script those inside it, too."""
-    queue: list[ShellCommand] = list(parse_shell(action, effort).commands) if action.strip() else []
-    names: list[str] = []
-    opened: set[str] = set()
-    while queue and len(names) < _RUNS_KEPT:
-        command = queue.pop(0)
-        name = command.name
-        if name in shell.functions and name not in opened and len(opened) < _MAX_DEPTH:
-            opened.add(name)
-            queue = shell.group(name)[:_RUNS_KEPT] + queue
-            continue
-        if name.rsplit("/", 1)[-1] == "scontrol" and len(command.words) > 1:
-            name = f"scontrol {command.words[1].text}"
-        names.append(name[:40])
-    return tuple(names)

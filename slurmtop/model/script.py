@@ -52,6 +52,9 @@ class Trap:
 
     ``runs`` are the commands of the action, in order, a function of the script looked into:
     ``("echo", "scontrol requeue", "exit")``. ``maybe`` is a trap behind a condition.
+    ``ends`` says in words how the action ends the script or its work, "" where it does not;
+    ``waits`` is an action that waits for the work. ``doubt`` says why it is not certain what the
+    trap does; ``indirect`` is one that names its signals by a variable.
     """
 
     signals: tuple[str, ...]
@@ -60,6 +63,10 @@ class Trap:
     resets: bool = False
     runs: tuple[str, ...] = ()
     maybe: bool = False
+    ends: str = ""
+    waits: bool = False
+    doubt: str = ""
+    indirect: bool = False
 
     @property
     def ignores(self) -> bool:
@@ -73,6 +80,46 @@ class Wait:
 
     line: int
     loops: bool = False
+
+
+class Does(StrEnum):
+    """What a process may do with a signal, as far as its shell set it up."""
+
+    DEFAULT = "default"
+    HANDLES = "handles"
+    IGNORES = "ignores"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is set for ``signal`` ("" for all that no other setting names): ``may`` holds one
+    where it is certain, several where the text leaves it open, and ``why`` then says what does.
+    ``line`` is that of ``trap``, or of what leaves it open."""
+
+    signal: str
+    may: frozenset[Does]
+    line: int | None = None
+    why: str = ""
+    trap: Trap | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How a shell runs, as far as signals go. ``settings`` hold for as long as its work runs.
+
+    ``front`` is the line of a foreground command behind which a trap has to wait; ``waits`` is a
+    ``wait`` that it surely comes to, ``waits_on`` one that comes back once a trap has ended it.
+    ``errexit`` is the line of a ``set -e`` that ends the script behind such a wait. ``replaced``
+    is ``exec``, ``may_exec`` the line of one that is run only in some cases.
+    """
+
+    settings: tuple[Setting, ...] = ()
+    front: int | None = None
+    waits: bool = False
+    waits_on: bool = False
+    errexit: int | None = None
+    replaced: bool = False
+    may_exec: int | None = None
 
 
 class Launcher(StrEnum):
@@ -96,10 +143,12 @@ class Launch:
     ``background`` is true for ``&``; ``waited`` where a ``wait`` follows it. ``execs`` is
     ``exec …``: the shell is replaced, and its traps with it. ``traps`` are those of a shell in
     between (``srun bash -c 'trap "" USR1; exec torchrun …'``); of an srun only those behind it.
+    ``settings`` is what its program starts with, ``between`` what holds for those shells.
 
     ``program`` is what runs in the end (``train.py``, ``sleep``), "" where it cannot be told.
     ``stays`` are programs in between that stay as parents and get the signal too (``bash`` of a
-    ``bash -c`` that does more than exec, ``timeout``, ``nsys``). ``piped`` are the other
+    ``bash -c`` that does more than exec, ``timeout``, ``nsys``), ``around`` those above an srun,
+    which are no part of its step. ``piped`` are the other
     commands of its pipeline (``tee``). ``loops`` is a launch in a loop.
     """
 
@@ -111,8 +160,11 @@ class Launch:
     waited: bool = False
     execs: bool = False
     traps: tuple[Trap, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    between: tuple[Setting, ...] = ()
     program: str = ""
     stays: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
     piped: tuple[str, ...] = ()
     loops: bool = False
 
@@ -137,6 +189,7 @@ class ScriptReading:
     open_mode: str | None = None
     requeue: bool | None = None
     requeues_itself: int | None = None
+    course: Course = Course()
     unsure: tuple[str, ...] = ()
     complete: bool = True
 
