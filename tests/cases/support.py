@@ -253,5 +253,7 @@ GPU = Register(
     "gpu",
     names=("index", "bus"),
     prose=frozenset(),
-    prose_paths=frozenset({"023/values/sm_active gpu2", "023/second", "023/third"}),
+    prose_paths=frozenset(
+        {"016/rows/6/note", "023/values/sm_active gpu2", "023/second", "023/third"}
+    ),
 )

@@ -1,0 +1,1 @@
+"""Answers of GPU tools: nvidia-smi, dcgmi, exporters, AMD."""

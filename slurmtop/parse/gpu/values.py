@@ -1,0 +1,79 @@
+"""Single values as GPU tools print them, and the many ways to print no value."""
+
+import math
+import re
+
+_NUMBER = re.compile(r"[+-]?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_UNITS = re.compile(r"\s*(?:%|MiB|MB|W|MHz|C|us|ms|mJ|KB/s|B/s)$")
+_MARKED = re.compile(r"(?i)[+-]?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf(?:inity)?)|<<<\w+>>>")
+_BUS = re.compile(
+    r"(?:(?P<domain>[0-9a-fA-F]{4,8}):)?(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})"
+    r"(?P<function>\.[0-7])?"
+)
+
+#: DCGM's marks for "no value" (dcgm_structs.h), where raw numbers are printed.
+_BLANK_INT32 = range(2_147_483_632, 2_147_483_648)
+_BLANK_DOUBLE = 140_737_488_355_328
+
+
+def number(text: str) -> float | None:
+    """A plain decimal, with or without its unit; None for any word, NaN and infinity."""
+    bare = _UNITS.sub("", text.strip())
+    value = float(bare) if _NUMBER.fullmatch(bare) else math.inf
+    return value if math.isfinite(value) else None
+
+
+def dcgm_number(text: str) -> float | None:
+    """:func:`number`, where DCGM's marks for "no value" are none (int32, int64, double)."""
+    value = number(text)
+    if value is None or value >= _BLANK_DOUBLE or value in _BLANK_INT32:
+        return None
+    return value
+
+
+def whole(text: str) -> int | None:
+    """A whole number, decimal or with ``0x``."""
+    bare = text.strip()
+    if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", bare):
+        return int(bare, 16)
+    return int(bare) if re.fullmatch(r"-?[0-9]{1,18}", bare) else None
+
+
+def yes_no(text: str) -> bool | None:
+    """``Enabled``, ``Active``, ``Yes`` and their opposites."""
+    word = text.strip().casefold()
+    if word in ("enabled", "active", "yes"):
+        return True
+    return False if word in ("disabled", "not active", "no") else None
+
+
+def bare_word(text: str) -> str:
+    """``[GPU is lost]`` without brackets."""
+    return text.strip().removeprefix("[").removesuffix("]").strip()
+
+
+def words_or_none(text: str) -> str | None:
+    """Text as it is; None where the tool says that there is none."""
+    stripped = text.strip()
+    return None if stripped.startswith("[") or is_nothing(stripped) else stripped
+
+
+def is_nothing(text: str) -> bool:
+    """Empty, ``-`` or a form of N/A: nothing was said and nothing is wrong."""
+    return bare_word(text).casefold() in ("", "-", "n/a", "<<<null>>>")
+
+
+def is_words(text: str) -> bool:
+    """Something was said in the place of a number: an error, no plain mark for "no value"."""
+    return not (is_nothing(text) or _MARKED.fullmatch(text.strip()))
+
+
+def bus_id(text: str) -> str | None:
+    """One spelling for all: ``00000000:3B:00.0`` and ``0000:3b:00`` give ``0000:3b:00[.0]``."""
+    match = _BUS.fullmatch(text.strip())
+    if match is None:
+        return None
+    domain = (match["domain"] or "0000").lower()
+    if len(domain) == 8 and domain.startswith("0000"):
+        domain = domain[4:]
+    return f"{domain}:{match['bus']}:{match['device']}{match['function'] or ''}".lower()

@@ -1,0 +1,89 @@
+"""Prometheus text and the GPUs of dcgm-exporter."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurmtop.parse.gpu.exporter import gpus_of, parse_prometheus, read_exporter
+from tests.parse.gpu.support import case, mutated
+
+TWO_JOBS = b"""DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-00",Hostname="gpu01",hpc_job="4711"} 97
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-00",Hostname="gpu01",hpc_job="4712"} 97
+DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-00",hostname="gpu02"} 5
+"""
+
+
+def test_a_series_for_each_job_is_one_gpu() -> None:
+    first, second = read_exporter("gpu01", TWO_JOBS).samples
+    assert (first.host, first.jobs, first.util_percent) == ("gpu01", ("4711", "4712"), 97)
+    assert (second.host, second.jobs, second.util_percent) == ("gpu02", (), 5)
+
+
+def test_slices_of_one_card_are_told_apart() -> None:
+    text = (
+        b'DCGM_FI_PROF_SM_ACTIVE{UUID="GPU-0",GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"} 0.5\n'
+        b'DCGM_FI_PROF_SM_ACTIVE{UUID="GPU-0",GPU_I_ID="2",GPU_I_PROFILE="1g.10gb"} 0.7\n'
+    )
+    found = read_exporter("gpu01", text).samples
+    assert [(one.slice_id, one.sm_active) for one in found] == [("1", 0.5), ("2", 0.7)]
+
+
+def test_new_names_mean_the_same() -> None:
+    text = b'DCGM_FI_DEV_BOARD_POWER_WATTS{uuid="GPU-0"} 5e2\n'
+    text += b'DCGM_FI_DEV_ROW_REMAP_PENDING{uuid="GPU-0"} 1\n'
+    (one,) = read_exporter("gpu01", text).samples
+    assert (one.host, one.power_w, one.remapped_pending) == ("gpu01", 500, True)
+
+
+def test_other_metrics_are_no_gpus() -> None:
+    parsed = parse_prometheus(b'node_load1 0.5\nup{a="b",} 1 1935756262000\nx{} +Inf\n# EOF\n')
+    assert [(one.name, one.value) for one in parsed.rows] == [
+        ("node_load1", 0.5),
+        ("up", 1),
+        ("x", None),
+    ]
+    assert (parsed.bad, gpus_of(parsed.rows)) == (0, ())
+
+
+def test_escapes_in_labels() -> None:
+    (one,) = parse_prometheus(rb'x{a="\\n\n\"}",b="2"} 1').rows
+    assert dict(one.labels) == {"a": '\\n\n"}', "b": "2"}
+
+
+def test_labels_that_do_not_end_cost_their_line() -> None:
+    parsed = parse_prometheus(b'x{a="1 2\nx{a="1"} 2\n')
+    assert ([one.value for one in parsed.rows], parsed.bad) == ([2], 1)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    parsed = parse_prometheus(data)
+    assert len(parsed.rows) + parsed.bad <= data.count(b"\n") + 1
+    answer = read_exporter("gpu01", data)
+    assert answer.samples or answer.failure
+
+
+@given(st.integers(0, 2_000), st.binary(max_size=12), st.integers(0, 12))
+def test_captures_with_damage(place: int, piece: bytes, cut: int) -> None:
+    for which in (case("021"), case("023")):
+        whole = parse_prometheus(which)
+        hurt = parse_prometheus(mutated(which, place, piece, cut))
+        assert len(hurt.rows) >= len(whole.rows) - 1 - cut
+        read_exporter("gpu01", mutated(which, place, piece, cut))
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.text(max_size=12), max_size=4
+    ),
+    st.floats(-1e9, 1e9, allow_nan=False),
+)
+def test_what_was_printed_is_read(labels: dict[str, str], value: float) -> None:
+    labels = {name: text.encode("utf-8", "replace").decode() for name, text in labels.items()}
+
+    def escaped(text: str) -> str:
+        return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+    inner = ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
+    (one,) = parse_prometheus(f"metric{{{inner}}} {value!r}\n".encode()).rows
+    assert dict(one.labels) == labels
+    assert one.value == value
