@@ -117,5 +117,14 @@ def test_strings_in_strings_are_read_to_a_depth() -> None:
     assert any("too deep" in sentence for sentence in deep.unsure)
 
 
+def test_functions_that_call_functions_are_followed_to_a_limit() -> None:
+    """60 calls in each of 60: nothing could run them all."""
+    body = "f0() { trap - USR1; }\n"
+    body += "".join(f"f{n}() {{ {f'f{n - 1}; ' * 60}}}\n" for n in range(1, 60))
+    reading = read_script(f"#!/bin/bash\ntrap save USR1\n{body}f59\nsrun a &\nwait\n")
+    (shell,) = reactions(reading, "USR1", Recipient.BATCH)
+    assert shell.fate is Fate.UNKNOWN
+
+
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
