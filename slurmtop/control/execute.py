@@ -6,6 +6,7 @@ fails it is not known, and asked again until it is or the time is up.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from slurmtop.control.action_log import Entry
@@ -107,7 +108,7 @@ class Executor:
         finally:
             trouble = self._log.record(run.ended(self._clock.now())) or trouble
         return Outcome(
-            action=action,
+            action=replace(action, argvs=tuple(run.argvs)),
             jobs=run.outcomes(),
             trouble=trouble,
             started_at=started_at,

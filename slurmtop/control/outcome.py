@@ -64,12 +64,12 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of an action.
+    """What became of an action, whose ``argvs`` are here the commands that did run.
 
     ``refused`` is a sentence when it was not begun at all; then ``jobs`` is empty. ``unlogged``
     is one when it was not begun because it could not be written down: ask the person once more,
     then execute it ``without_log``. ``trouble`` tells what else went wrong. With ``dry_run``
-    nothing was run, and the commands of ``action`` are what would have been.
+    nothing was run, and they are what would have been.
     """
 
     action: Action

@@ -43,6 +43,7 @@ async def left_alone(action: Action, before: Mapping[str, Row]) -> Outcome:
     assert not any(outcome.count(word) for word in (Result.DONE, Result.SENT))
     asked, ended = bench.logged
     assert asked["commands"] == ended["commands"] == []
+    assert outcome.action.command_lines == ()
     return outcome
 
 
@@ -140,6 +141,7 @@ async def test_the_command_names_only_the_tasks_that_are_left() -> None:
     bench.before = {"4711_3": "RUNNING", "4711_[4-9]": "PENDING"}
     outcome = await bench.run(ready(plan_hold([waiting("4711_[3-9]")], ME)))
     assert bench.sent == [("scontrol", "hold", "4711_[4-9]")]
+    assert outcome.action.argvs == tuple(bench.sent)
     assert results(outcome) == [(Result.DONE, 6), (Result.NOT_SENT, 1)]
     assert outcome.jobs[1].sentence.startswith("job 4711_3: not sent: it has started meanwhile")
     asked, ended = bench.logged
