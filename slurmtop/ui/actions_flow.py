@@ -118,7 +118,7 @@ def refused(app: "SlurmtopApp", selection: Selection, title: str, verb: str) -> 
         return False
     nothing = f"there is no job under the cursor to {verb}"
     if selection.left:
-        nothing = f"{selection.left}: there is nothing to {verb}"
+        nothing = f"{selection.left}, so nothing was done"
     refuse(app, title, Refusal(nothing))
     return True
 

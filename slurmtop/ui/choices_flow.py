@@ -54,7 +54,7 @@ def _reach(
 def requeue(app: "SlurmtopApp", selection: Selection) -> None:
     """Requeue or requeue and hold; of an array the failed or the running tasks."""
     if selection.left and not app.services.read_only:
-        sentence = f"{selection.left}, so it is too old to requeue: resubmit it"
+        sentence = f"{selection.left}: Slurm takes back only what it still knows, so resubmit it"
         refuse(app, "Requeue", Refusal(sentence))
         return
     plan = _reach(app, selection, Kind.REQUEUE, "Requeue", "requeue")

@@ -644,7 +644,7 @@ async def test_what_cannot_be_done_to_a_job_that_is_over_is_said(key: str, says:
         assert executor.actions == []
 
 
-@pytest.mark.parametrize(("key", "says"), [("K", "nothing to cancel"), ("R", "too old to requeue")])
+@pytest.mark.parametrize(("key", "says"), [("K", "so nothing was done"), ("R", "so resubmit it")])
 async def test_what_has_left_the_queue_is_said_to_have(key: str, says: str) -> None:
     bench, executor = executing()
     app = bench.app()

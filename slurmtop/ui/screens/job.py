@@ -359,7 +359,7 @@ class JobScreen(ActingScreen):
         left = f"job {name} has left the queue" if self._left else ""
         known_over = job is not None and job.state.ended
         if job is None:
-            left = left or f"nothing is known of job {name}"
+            left = left or f"the queue does not show job {name}"
         return Selection(
             jobs=(job,) if job is not None and (known_over or not self._left) else (),
             left=left,
