@@ -320,7 +320,7 @@ def loss_warnings(targets: Iterable[Target]) -> list[str]:
     """What ending those of these jobs that run costs."""
     targets = [target for target in targets if target.started_at is not None]
     spent = total(target.gpu_hours_spent for target in targets)
-    if spent:
+    if spent is not None and spent >= 0.05:
         return [f"{spent:,.1f} GPU-hours run so far; what was not saved in a checkpoint is lost"]
     if any(target.started_at is not None for target in targets):
         return ["what running jobs did not save in a checkpoint is lost"]
