@@ -81,6 +81,17 @@ def test_a_trap_behind_the_launch_is_not_certain(
     assert not fates([*first, work, wait, trap], name) & SURE
 
 
+@given(traps, before, st.sampled_from(WORK), st.sampled_from(WAITS))
+def test_a_reset_in_another_trap_takes_the_certainty_of_the_shell(
+    trap: str, first: list[str], work: str, wait: str
+) -> None:
+    """What was started before that other trap runs keeps what it was started with."""
+    name = trap.split()[-1]
+    lines = ["#!/bin/bash", *first, trap, f"trap 'trap - {name}' EXIT ALRM", work, wait, ""]
+    rows = reactions(read_script("\n".join(lines)), name, Recipient.BATCH)
+    assert not {row.fate for row in rows} & SURE
+
+
 @given(
     traps,
     before,
@@ -98,7 +109,6 @@ def test_a_trap_behind_the_launch_is_not_certain(
             "off() {{ trap - {}; }}; off",
             "off() {{ trap - {}; }}; $X && off",
             "off() {{ trap - $1; }}; off {}",
-            "trap 'trap - {}' EXIT ALRM",
             "source ./{}.sh",
         ]
     ),
