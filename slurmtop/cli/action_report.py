@@ -10,6 +10,7 @@ from slurmtop.cli.errors import CANNOT_STATUS, FINE
 from slurmtop.cli.named import Absent
 from slurmtop.control.actions import Action, Kind
 from slurmtop.control.outcome import Outcome, Result, done_word
+from slurmtop.model.script import Reaction
 from slurmtop.model.text import visible
 
 SCHEMA = "slurmtop.action-outcome/1"
@@ -40,6 +41,7 @@ class Report:
     commands: tuple[tuple[str, ...], ...] = ()
     command_lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    reactions: tuple[Reaction, ...] = ()
     jobs: tuple[JobLine, ...] = ()
     refused: str | None = None
     log_trouble: str | None = None
@@ -128,6 +130,16 @@ def report_dict(report: Report) -> dict[str, Any]:
             for job in report.jobs
         ],
         "warnings": list(report.warnings),
+        "reactions": [
+            {
+                "who": visible(one.who),
+                "fate": one.fate.name.lower(),
+                "why": visible(one.why),
+                "line": one.line,
+                "ends_job": one.ends_job,
+            }
+            for one in report.reactions
+        ],
         "refused": report.refused,
         "log_trouble": report.log_trouble,
     }

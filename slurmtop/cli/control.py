@@ -281,6 +281,7 @@ class Doing:
             commands=(*self._report.commands, *action.argvs),
             command_lines=(*self._report.command_lines, *action.command_lines),
             warnings=(*self._report.warnings, *action.warnings),
+            reactions=(*self._report.reactions, *action.reactions),
         )
         if self._wish.dry_run or self._wish.yes:
             self._warn(action)

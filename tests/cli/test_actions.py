@@ -118,6 +118,15 @@ def test_whom_a_signal_is_for(slurm: StandIns, home: Path, to: str, option: str)
     assert sent(slurm) == [["scancel", "--ctld", "--signal=USR1", option, "4711"]]
 
 
+def test_json_says_who_gets_a_signal_and_what_it_does(slurm: StandIns, home: Path) -> None:
+    queue(slurm, queue_row("4711"), scripts={"4711": "#!/bin/bash\npython train.py\n"})
+    arguments = ("signal", "4711", "--signal", "USR1", "--to", "batch", "--yes", "--json")
+    found = json.loads(slurmtop(slurm.environ(home), *arguments).stdout)
+    (shell,) = found["reactions"]
+    assert (shell["who"], shell["fate"], shell["ends_job"]) == ("batch shell", "dies", False)
+    assert "no trap for USR1" in shell["why"]
+
+
 STEP = {
     "StepID": "4711.0",
     "StepName": "train",
@@ -164,6 +173,7 @@ def test_the_form_of_the_json_is_stable(slurm: StandIns, home: Path) -> None:
         "commands",
         "jobs",
         "warnings",
+        "reactions",
         "refused",
         "log_trouble",
     ]
