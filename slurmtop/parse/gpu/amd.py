@@ -43,7 +43,7 @@ _AMD = (
 def parse_amd(data: bytes) -> Parsed[GpuSample]:
     """Cards of either program. Never raises; what is no JSON is one bad record."""
     text = data.decode("utf-8", "replace")
-    start = re.search(r"(?m)^\s*[\[{]", text)
+    start = re.search(r"(?m)^[ \t]{0,40}[\[{]", text)
     if start is None:
         return (
             Parsed((), 1, BadRecord(0, "no JSON", text[:_EXCERPT])) if text.strip() else Parsed(())

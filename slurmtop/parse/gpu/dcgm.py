@@ -48,7 +48,6 @@ _COLUMNS = {
 _WHOLE = frozenset({"events", "xid"})
 _ENTITY = re.compile(r"(?P<kind>GPU-CI|GPU-I|GPU) (?P<id>\d{1,6})")
 _OTHER_ENTITY = re.compile(r"(?:Switch|CPU|CORE|LINK|GPU \d{1,6} LINK) ?\S* ?\d*")
-_ROW = re.compile(r"\|\s*(?P<id>\d{0,6})\s*\|\s*(?P<text>.*?)\s*\|\s*$")
 
 
 def without_profiling(ids: Sequence[int]) -> tuple[int, ...]:
@@ -127,12 +126,12 @@ def parse_discovery(data: bytes) -> dict[int, str]:
     uuids: dict[int, str] = {}
     current: int | None = None
     for line in data.decode("utf-8", "replace").split("\n"):
-        found = _ROW.match(line.strip())
-        if found is None:
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) != 4 or cells[0] or cells[3]:
             continue
-        if found["id"]:
-            current = whole(found["id"])
-        label, _, value = found["text"].partition("UUID:")
+        if cells[1]:
+            current = whole(cells[1])
+        label, _, value = cells[2].partition("UUID:")
         if current is not None and value.strip().startswith("GPU-") and "Device" in label:
             uuids[current] = value.strip()
     return uuids

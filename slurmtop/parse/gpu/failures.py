@@ -69,8 +69,8 @@ _RULES = (
         r"Unable to determine the device handle|GPU is lost|fallen off the bus",
         Answer.GPU_LOST,
         Trouble.DOWN,
-        "A GPU of {host} is lost{1}; the values of its other GPUs are unknown: drain the node, "
-        "then reset or reboot it.",
+        "A GPU of {host} is lost{1}; other GPUs are unknown where no value stands, not gone: drain "
+        "the node, then reset or reboot it.",
         _SLOW_RETRY_S,
     ),
     _rule(

@@ -41,7 +41,7 @@ def _links(data: bytes) -> Iterator[NvLink | BadRecord]:
             uuid = card["uuid"]
         elif found := _LINK.match(line):
             says = found["says"].strip()
-            speed = number(says.removesuffix("GB/s"))
+            speed = number(says)
             if uuid is None or (speed is None and says != "<inactive>"):
                 yield BadRecord(index, f"link says {says!r}", line[:_EXCERPT])
                 continue

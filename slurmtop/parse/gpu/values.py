@@ -3,8 +3,11 @@
 import math
 import re
 
-_NUMBER = re.compile(r"[+-]?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_UNITS = re.compile(r"\s*(?:%|MiB|MB|W|MHz|C|us|ms|mJ|KB/s|B/s)$")
+_NUMBER = re.compile(
+    r"(?P<number>[+-]?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?)"
+    r" ?(?:%|MiB|MB|W|MHz|C|us|ms|mJ|[GK]?B/s)?",
+    re.ASCII,
+)
 _MARKED = re.compile(r"(?i)[+-]?(?:\d[\d.]*(?:e[+-]?\d+)?|nan|inf(?:inity)?)|<<<\w+>>>")
 _BUS = re.compile(
     r"(?:(?P<domain>[0-9a-fA-F]{4,8}):)?(?P<bus>[0-9a-fA-F]{2}):(?P<device>[0-9a-fA-F]{2})"
@@ -18,8 +21,8 @@ _BLANK_DOUBLE = 140_737_488_355_328
 
 def number(text: str) -> float | None:
     """A plain decimal, with or without its unit; None for any word, NaN and infinity."""
-    bare = _UNITS.sub("", text.strip())
-    value = float(bare) if _NUMBER.fullmatch(bare) else math.inf
+    found = _NUMBER.fullmatch(text.strip())
+    value = float(found["number"]) if found else math.inf
     return value if math.isfinite(value) else None
 
 
