@@ -34,6 +34,7 @@ _NOT_THERE = frozenset(
 _DENIED = frozenset({"insufficient permissions", "no permission"})
 _FATAL = {"gpu is lost": "GPU lost", "gpu requires reset": "GPU needs a reset"}
 
+_HW_THERMAL = 0x40
 #: Why the clocks are held down (nvml.h), by the bit of the mask.
 _EVENTS = (
     (0x01, Level.OK, "idle"),
@@ -41,12 +42,12 @@ _EVENTS = (
     (0x04, Level.OK, "at the power limit (normal under full load)"),
     (0x10, Level.OK, "clocks follow another GPU (sync boost)"),
     (0x20, Level.WARNING, "thermal capping"),
-    (0x40, Level.CRITICAL, "hardware thermal slowdown"),
+    (_HW_THERMAL, Level.CRITICAL, "hardware thermal slowdown"),
     (0x80, Level.CRITICAL, "power brake: power supply or cable"),
     (0x100, Level.OK, "clocks are held by a display"),
 )
 _HW_SLOWDOWN = 0x08
-_HW_REASONS = 0x40 | 0x80
+_HW_REASONS = _HW_THERMAL | 0x80
 _KNOWN_BITS = sum(bit for bit, _, _ in _EVENTS) | _HW_SLOWDOWN
 
 _ACTIONS = {
@@ -117,6 +118,8 @@ def _memory(gpu: GpuSample) -> Iterator[Finding]:
 
 
 def _events(gpu: GpuSample) -> Iterator[Finding]:
+    if gpu.hw_thermal and not (gpu.events or 0) & _HW_THERMAL:
+        yield Finding(Level.CRITICAL, "hardware thermal slowdown")
     if gpu.events is None:
         if gpu.word("events") is not None:
             yield Finding(Level.OK, "not known")

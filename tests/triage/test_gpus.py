@@ -207,6 +207,8 @@ def test_notes_are_no_alarm_and_the_worst_comes_first() -> None:
         ({"recovery_action": "None"}, Level.OK),
         ({"recovery_action": "Drain P2P"}, Level.CRITICAL),
         ({"events": 0x08}, Level.CRITICAL),
+        ({"hw_thermal": True}, Level.CRITICAL),
+        ({"hw_thermal": False}, Level.OK),
         ({"events": 0x100 | 0x10 | 0x02}, Level.OK),
         ({"fabric_state": "Not Started"}, Level.WARNING),
         ({"fabric_state": "Completed", "fabric_status": "Success"}, Level.OK),
@@ -224,6 +226,11 @@ def test_only_the_minority_is_in_another_clique(cliques: list[int], alarmed: lis
     ]
     found = [one.index for one in gpus if judge_gpu(one, gpus).level is Level.WARNING]
     assert found == alarmed
+
+
+def test_one_reason_told_twice_is_said_once() -> None:
+    found = judge_gpu(gpu(events=0x40, hw_thermal=True)).findings
+    assert [one.says for one in found] == ["hardware thermal slowdown"]
 
 
 def test_words_of_a_gpu_cannot_paint() -> None:
