@@ -5,14 +5,11 @@ demo:
 	@.ci/venv run
 	@.venv/bin/python -m slurmtop demo
 
-# The tests of the pure rooms and the screens, then the ones against a real Slurm as a normal user.
+# The tests of the pure rooms and the screens, and at the same time the ones against a real Slurm as
+# a normal user.
 test:
 	@.ci/venv dev
-	.venv/bin/python -m pytest -q -m "not cluster" tests
-	@tests/cluster/run -q -m cluster tests; rc=$$?; \
-	if [ $$rc -eq 3 ] && [ -z "$(SLURMTOP_REQUIRE_CLUSTER)" ]; then \
-	    echo "The tests against a real Slurm were skipped: see the reason above."; \
-	else exit $$rc; fi
+	@tests/run
 
 lint:
 	@.ci/venv dev

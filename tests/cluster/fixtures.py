@@ -266,7 +266,8 @@ def mine(cluster: Cluster) -> Iterator[Mine]:
 def time_limit_job(cluster: Cluster) -> str:
     """A job that its time limit ends: that takes up to two minutes from here on.
 
-    A limit is at least one minute and Slurm looks for those past it every 30 s, so tests
-    that run before the one that needs it ask for it, too.
+    A limit is at least one minute and Slurm looks for those past it every 30 s, so the tests
+    that run before the one that needs it ask for it, too; not those long before it, because
+    Slurm forgets a job 300 s after its end.
     """
     return cluster.submit("echo begun; sleep 900", job_name=f"{cluster.tag}-limit", time=1)

@@ -10,7 +10,7 @@ from tests.cluster.fixtures import Cluster, Mine
 from tests.cluster.truth import records, states
 from tests.cluster.ways import WAYS, open_way
 
-pytestmark = [pytest.mark.usefixtures("time_limit_job"), pytest.mark.parametrize("way", WAYS)]
+pytestmark = pytest.mark.parametrize("way", WAYS)
 
 MANY = 200
 #: Beside one kill a job: looks at the queue and the version, and the read-back.

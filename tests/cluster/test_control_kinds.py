@@ -14,7 +14,6 @@ from tests.cluster.truth import accounted, record, records, states, unmoved
 from tests.cluster.ways import WAYS, open_way
 
 # Its end takes up to two minutes and is wanted by tests that come after these.
-pytestmark = pytest.mark.usefixtures("time_limit_job")
 both_ways = pytest.mark.parametrize("way", WAYS)
 HET = "#!/bin/bash\n#SBATCH -N1 {0}\n#SBATCH hetjob\n#SBATCH -N1 {0}\nsleep 900\n"
 

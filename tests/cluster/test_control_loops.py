@@ -10,8 +10,6 @@ from tests.cluster.fixtures import Cluster
 from tests.cluster.truth import record
 from tests.cluster.ways import WAYS, open_way
 
-pytestmark = pytest.mark.usefixtures("time_limit_job")
-
 RESTARTS = 3
 
 

@@ -12,8 +12,6 @@ from tests.cluster.fixtures import Cluster, Mine
 from tests.cluster.truth import record, states, unmoved
 from tests.cluster.ways import WAYS, open_way
 
-pytestmark = pytest.mark.usefixtures("time_limit_job")
-
 
 def _requeue(cluster: Cluster, job: str) -> Callable[[], None]:
     """Somebody else puts the job back."""

@@ -9,7 +9,7 @@ from tests.cluster.fixtures import Cluster, Mine
 from tests.cluster.truth import Process, processes, record, states
 from tests.cluster.ways import WAYS, open_way
 
-pytestmark = [pytest.mark.usefixtures("time_limit_job"), pytest.mark.parametrize("way", WAYS)]
+pytestmark = pytest.mark.parametrize("way", WAYS)
 JOBS = Path(__file__).parent / "jobs"
 
 
