@@ -12,7 +12,6 @@ from tests.cluster.desk import Desk, open_desk
 from tests.cluster.fixtures import Cluster
 
 # Its end takes up to two minutes and is wanted by tests that come after these.
-pytestmark = pytest.mark.usefixtures("time_limit_job")
 
 
 @pytest.fixture(autouse=True)
