@@ -225,7 +225,7 @@ async def test_what_cannot_be_logged_is_asked_once_more(
         await bench.answer(pilot, [RUNS])
         await bench.press(pilot, "K", "y")
         assert isinstance(app.screen, UnloggedScreen)
-        golden("unlogged", part_text(app, "#unlogged"))
+        golden("unlogged", part_text(app, "#question"))
         await bench.press(pilot, keys)
         assert bench.does.without_log == ([False, True] if done else [False])
         after: object = app.screen

@@ -672,7 +672,7 @@ async def test_leaving_while_an_action_is_not_read_back_is_asked(golden: Golden)
         app.underway[0].heard(1, 1)
         await bench.press(pilot, "q")
         assert isinstance(app.screen, LeaveScreen)
-        golden("leave_not_read_back", part_text(app, "#leave"))
+        golden("leave_not_read_back", part_text(app, "#question"))
         await bench.press(pilot, "enter")
         assert isinstance(app.screen, JobScreen), "enter stays"
         await bench.press(pilot, "q", "ctrl+q", "escape")
@@ -698,7 +698,7 @@ async def test_leaving_while_commands_are_not_sent_says_how_many(golden: Golden)
         assert len(app.underway) == 1, screen_text(app)
         app.underway[0].heard(1, 3)
         await bench.press(pilot, "q")
-        golden("leave_not_sent", part_text(app, "#leave"))
+        golden("leave_not_sent", part_text(app, "#question"))
         assert not app._exit
         await bench.press(pilot, "y")
         assert app._exit
