@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from slurmtop.model.snapshot import Failure
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -64,6 +66,18 @@ class FileTimeout(RunnerError):
 
 class ReplayMiss(RunnerError):
     """A replay was asked for something that was never recorded."""
+
+
+class NodeUnreachable(RunnerError):
+    """A node could not be reached or not be logged in to; ``failure`` says why and what to do.
+
+    It is never raised for a command that ran there and failed.
+    """
+
+    def __init__(self, host: str, failure: Failure) -> None:
+        super().__init__(failure.sentence)
+        self.host = host
+        self.failure = failure
 
 
 class Runner(Protocol):

@@ -13,6 +13,8 @@ from slurmtop.collect.metered import Ran
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
+from slurmtop.model.look import HostLook
+from slurmtop.model.node import Node
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
 
@@ -46,6 +48,35 @@ class OpenQueue(Protocol):
 
     def __call__(
         self, *, user: str | None, on_value: OnQueue, on_health: OnHealth
+    ) -> QueuePoller: ...
+
+
+class GpuWatching(Protocol):
+    """Looks at the GPUs of some nodes while a view is shown.
+
+    ``run`` loops until it is cancelled and then leaves nothing running on any node; ``poke``
+    tries at once what has failed. It never raises for a node that does not answer.
+    """
+
+    async def run(self) -> None: ...
+
+    def poke(self) -> None: ...
+
+
+class WatchGpus(Protocol):
+    """Builds a watch over ``hosts``: the nodes of ``job``, or nodes looked at by themselves
+    (``job`` None). ``on_look`` hears of every news of one node, failures too."""
+
+    def __call__(
+        self, hosts: Sequence[str], *, job: Job | None, on_look: Callable[[HostLook], None]
+    ) -> GpuWatching: ...
+
+
+class OpenNodes(Protocol):
+    """Builds the poller of the cluster's nodes (``sinfo``), for as long as a screen shows them."""
+
+    def __call__(
+        self, *, on_value: Callable[[Snapshot[Parsed[Node]]], None], on_health: OnHealth
     ) -> QueuePoller: ...
 
 
@@ -88,6 +119,10 @@ def _no_calls() -> int:
     return 0
 
 
+def _no_way() -> str:
+    return ""
+
+
 def _not_recorded() -> None:
     return None
 
@@ -113,6 +148,11 @@ class Services:
     executor: ActionExecutor
     world: "World"
     """What a plan may ask Slurm before its dialog opens."""
+    watch_gpus: WatchGpus | None = None
+    """None where nothing can be asked of nodes (a recording without them, a site that forbids)."""
+    open_nodes: OpenNodes | None = None
+    way_to_nodes: Callable[[], str] = _no_way
+    """How slurmtop gets onto nodes (``ssh``, ``srun`` …), "" while that is not known."""
     one_call: bool = False
     """Can the scancel here send many ids in one request?"""
     commands_run: Callable[[], Sequence[Ran]] = _nothing_ran

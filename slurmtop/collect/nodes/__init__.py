@@ -1,0 +1,1 @@
+"""Getting onto the nodes of a job, and asking there: ssh, srun, GPUs, processes."""
