@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurmtop.model.gpu import NodeGpus
+from slurmtop.model.nic import NicPort
 from slurmtop.model.process import NodeProcesses
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure
@@ -33,3 +34,5 @@ class HostLook:
     """When it is tried again, after a failure."""
     hints: tuple[str, ...] = ()
     inside: str | None = None
+    nics: tuple[NicPort, ...] | None = None
+    """Its network ports, every 15 s; None where nobody asked. Rates need two looks."""
