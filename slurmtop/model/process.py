@@ -73,6 +73,10 @@ class NodeProcesses:
     complete: bool = True
     hidden: bool = False
     """``/proc`` shows only one's own processes there (hidepid)."""
+    inside: str | None = None
+    """The job whose cgroup we were in (pam_slurm_adopt, or a step of our own)."""
+    ptrace_scope: int | None = None
+    """Whose stacks may be read (Yama): 0 one's own; 1 and more: not so; None: not restricted."""
     failure: Failure | None = None
 
 

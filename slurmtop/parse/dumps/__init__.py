@@ -1,1 +1,1 @@
-"""What is taken out of running processes and nodes: process lists, access, later stacks."""
+"""What probes on the nodes print: processes."""

@@ -1,0 +1,174 @@
+"""The processes of one node: one round trip of plain ``sh``, and nothing of ours left there.
+
+The script needs no more than a POSIX shell, grep, tr and awk on the node (dash, bash and busybox
+were tried), starts about thirty programs however many processes there are, and reads files of
+``/proc`` only. Each of them may vanish at any moment: then it is not told. ``parse/dumps/probe.py``
+reads what it prints and shows the form.
+
+Of an environment only the names in ``KEEP`` leave the node, and of those and of command lines no
+value that looks like a secret. Whose processes: one's own and those in a cgroup of Slurm (of the
+job alone where one is named); for root those in a cgroup of Slurm, or all where there is none.
+"""
+
+from dataclasses import replace
+
+from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
+from slurmtop.model.process import NodeProcesses
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.parse.dumps.probe import NAME, parse_processes
+from slurmtop.parse.mask import MARK
+
+TIMEOUT_S = 40.0
+#: About 2 KiB a process are usual.
+MAX_BYTES = 8 * 1024 * 1024
+
+#: ``$1``: the raw number of a job, or empty.
+SCRIPT = r"""
+LC_ALL=C; export LC_ALL; job=$1
+cd /proc || exit 3
+say() { printf 'M %s %s\n' "$1" "$2"; }
+first() { { IFS= read -r line <"$1"; } 2>/dev/null && printf 'M %s %s\n' "$2" "$line"; }
+echo 'slurmtop-processes 1'
+say self $$; say time "$(date +%s)"; first uptime uptime; say hz "$(getconf CLK_TCK 2>/dev/null)"
+first sys/kernel/random/boot_id boot; first sys/kernel/yama/ptrace_scope ptrace
+{ read -r line <1/stat; } 2>/dev/null || say hidden 1
+me=$(id -u)
+lim='timeout -k 1 4'; command -v timeout >/dev/null 2>&1 || lim=
+one=$(printf 'a\0b\0' | grep -azsZH --line-buffered '^b' 2>/dev/null | tr '\0' '!')
+# Each file of each process as two lines: its path, and what it holds with newlines as \001. A NUL
+# is the one byte that no name, word or variable can hold, so none of them can forge a record.
+scan() {
+  want=$1; shift
+  if [ "$one" = '(standard input)!b!' ]; then
+    for p do shift; set -- "$@" "$p/$want"; done
+    $lim grep -azsZH --line-buffered '' "$@" | tr '\0\n' '\n\001'
+  else
+    for p do { $lim tr '\0\n' '\n\001' <"$p/$want" | awk -v f="$p/$want" '{ print f; print }'
+    } 2>/dev/null; done
+  fi
+}
+own= n=0
+for p in [0-9]*; do
+  if [ "$me" != 0 ] && [ -O "$p" ]; then own="$own $p"; fi
+  n=$((n + 1)); [ $n -lt 30000 ] || { say cut all; break; }
+done
+theirs=$(grep -lsE "/job_${job:-[0-9]+}(/|\$)" [0-9]*/cgroup 2>/dev/null)
+theirs=$(printf '%s' "$theirs" | tr -s '/a-z\n' ' ')
+if [ "$me" = 0 ] && [ -z "$theirs" ]; then theirs=$(echo [0-9]*); fi
+# Those that wait in the kernel come last: to read the memory of one may never return.
+order='NR % 2 { next } { n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, " ")
+  if (f[2] == 2 || $1 in seen) next
+  seen[$1] = 1; if (f[1] == "D") late = late " " $1; else print $1 } END { print late }'
+set -- $(scan stat $own $theirs $$ | awk "$order")
+if [ $# -gt 4000 ]; then say cut some; while [ $# -gt 4000 ]; do shift; done; fi
+pick='
+function hide(s,   out, n, name) {
+  if (s ~ SHAPES || s ~ /^[0-9a-f]+$/ && length(s) > 31) return MASK
+  out = ""
+  while (match(s, NAMED)) {
+    name = substr(s, RSTART, RLENGTH); n = index(name, "=")
+    out = out substr(s, 1, RSTART + n - 1) MASK; s = substr(s, RSTART + RLENGTH)
+  }
+  return out s
+}
+BEGIN {
+  MASK = "@MASK@"; c = "[A-Za-z0-9_.-]"; c = c c c c c c c c c c c c
+  SHAPES = "(^|[^A-Za-z0-9])(hf_|gh[pousr]_|github_pat_|gl[a-z]+-|xox[a-z]-|xapp-|AKIA|ASIA|eyJ"
+  SHAPES = SHAPES "|[srp]k[_-]|npm_|nvapi-|dapi|pypi-|wandb_v|AIza|ya29[.]|api_org_|SG[.])" c
+  SHAPES = SHAPES "|://[^/@ ]*:[^/@ ]*@|[Bb]earer "
+  BAD = "(key|KEY|[Kk]ey_id|token|TOKEN|secret|SECRET|passw[a-z]*|PASSW[A-Z]*|jwt|JWT|cookie"
+  BAD = BAD "|COOKIE|[Cc]redentials?|CREDENTIALS?|passphrase|PASSPHRASE|[_-]pat|_PAT"
+  BAD = BAD "|[_-]auth|_AUTH)"
+  NAMED = "[A-Za-z0-9_.-]*" BAD "=[^ ;&\001]+"
+  KEEP = "^(((LOCAL_|GROUP_|ROLE_|NODE_)?(RANK|WORLD_SIZE))|ROLE_NAME|NNODES|NODE_RANK|MASTER_(ADDR"
+  KEEP = KEEP "|PORT)|[A-Z]+_VISIBLE_DEVICES|(NCCL|RCCL|TORCH|TORCHELASTIC|GLOO|PALS|MV2_COMM_WORLD"
+  KEEP = KEEP "|OMPI_COMM_WORLD|OMPI_UNIVERSE)_[A-Z0-9_]+|PMI_[A-Z]*(RANK|SIZE|ID)|PMIX_(RANK"
+  KEEP = KEEP "|NAMESPACE)|SLURM_(JOB_ID|JOBID|STEP_ID|STEPID|PROCID|LOCALID|NODEID|NTASKS|NPROCS"
+  KEEP = KEEP "|NNODES|STEP_NUM_TASKS|STEP_NUM_NODES|JOB_NUM_NODES|RESTART_COUNT|ARRAY_JOB_ID"
+  KEEP = KEEP "|ARRAY_TASK_ID|HET_JOB_ID|HET_SIZE|HET_GROUP|JOB_NAME|STEP_GPUS|JOB_GPUS"
+  KEEP = KEEP "|GPUS_ON_NODE|STEP_NODELIST|JOB_NODELIST|TASK_PID|CLUSTER_NAME))$"
+}
+NR % 2 { p = $0; sub(/\/.*/, "", p); if (p != was) { was = p; words = size = next_hidden = 0
+  if (kind == "E") print "R", p }; next }
+kind == "S" || kind == "T" {
+  n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, " ")
+  if (kind == "T") { print "T", p, f[20]; next }
+  head = substr($0, 1, n - 1); print "S", p, f[20], f[2], f[1], substr(head, index(head, "(") + 1)
+}
+kind == "U" {
+  uid = caught = ignored = threads = inner = "-"
+  n = split($0, l, "\001")
+  for (i = 1; i <= n; i++) {
+    m = split(l[i], f)
+    if (f[1] == "Uid:") uid = f[2]
+    else if (f[1] == "SigCgt:") caught = f[2]
+    else if (f[1] == "SigIgn:") ignored = f[2]
+    else if (f[1] == "Threads:") threads = f[2]
+    else if (f[1] == "NSpid:") { inner = f[2]; for (j = 3; j <= m; j++) inner = inner "," f[j] }
+  }
+  print "U", p, uid, caught, ignored, threads, inner
+}
+kind == "C" {
+  n = split($0, l, "\001")
+  for (i = 1; i <= n; i++) if (l[i] ~ /\/job_[0-9]+/) { print "C", p, substr(l[i], 1, 400); break }
+}
+kind == "A" {
+  words++; wanted = next_wanted; next_wanted = 0; text = $0
+  if (text ~ /^--?(local[_-]|node[_-])?rank(=|$)/) { wanted = 1; if (text !~ /=/) next_wanted = 1 }
+  if ((words > 16 || size > 1500) && !wanted) next
+  if (words > 400) next
+  if (next_hidden && text !~ /^-/) text = MASK; else text = hide(text)
+  next_hidden = $0 ~ ("^--?[A-Za-z0-9_.-]*" BAD "$")
+  text = substr(text, 1, 240); size += length(text); print "A", p, text
+}
+kind == "E" {
+  n = index($0, "="); name = substr($0, 1, n - 1)
+  if (name !~ KEEP || words++ > 60) next
+  if (name ~ BAD && name != "NCCL_IB_PKEY") text = MASK; else text = hide(substr($0, n + 1))
+  print "E", p, name "=" substr(text, 1, 300)
+}'
+take() { scan "$2" $3 | awk -v kind="$1" "$pick"; }
+pids="$*"
+take S stat "$pids"; take U status "$pids"; take C cgroup "$pids"
+take E environ "$pids"; take A cmdline "$pids"; take T stat "$pids"
+uids=$(scan status $pids | tr '\001' '\n' | grep -a '^Uid:' | cut -f2 | sort -u | head -n 50)
+$lim getent passwd $uids 2>/dev/null | cut -d: -f1,3 | tr ':' ' ' | while read -r name uid; do
+  echo "N $uid $name"; done
+echo end
+""".strip().replace("@MASK@", MARK.decode())
+
+
+def processes_command(host: str, job: str | None = None) -> Command:
+    """What :func:`read_processes` runs. ``ValueError`` where ``job`` is not a plain number."""
+    if job is not None and not (job.isascii() and job.isdigit()):
+        raise ValueError(f"not the number of a job: {job!r}")
+    argv = ("/bin/sh", "-c", SCRIPT, NAME, *(() if job is None else (job,)))
+    return Command(argv, host=host, timeout_s=TIMEOUT_S, max_bytes=MAX_BYTES)
+
+
+async def read_processes(
+    runner: Runner, clock: Clock, host: str, *, job: str | None = None
+) -> NodeProcesses:
+    """Look once at the processes of ``host``: those of ``job`` (its raw number: of an array task
+    its own), or all that are of interest. Never raises; ``failure`` says why there is no answer.
+    """
+    at = clock.now()
+    try:
+        done = await runner.run(processes_command(host, job))
+    except NodeUnreachable as error:
+        return NodeProcesses(host=host, at=at, failure=error.failure)
+    except (RunnerError, ValueError) as error:
+        failure = Failure(Trouble.OTHER, f"the processes of {host} could not be read: {error}")
+        return NodeProcesses(host=host, at=at, failure=failure)
+    look = parse_processes(done.stdout, host, at)
+    if look.failure is not None and done.timed_out:
+        words = f"the processes of {host} were not told within {TIMEOUT_S:.0f} s"
+        return replace(look, failure=Failure(Trouble.TIMEOUT, words))
+    if look.failure is not None:
+        raw = done.stderr.decode("utf-8", "replace").strip()
+        return replace(look, failure=replace(look.failure, raw=raw[:2_000]))
+    if done.truncated or done.timed_out:
+        look = replace(look, complete=False)
+    if job is not None:
+        look = replace(look, processes=tuple(p for p in look.processes if p.job == job))
+    return look
