@@ -14,20 +14,25 @@ from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
-from slurmtop.config import DEFAULT_THEME, nearest
 from slurmtop.control.plan import read_only_text
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
-from slurmtop.model.text import visible
 from slurmtop.store.jobs import JobBook, JobEvent
 from slurmtop.ui.bindings import bindings_for, keymap_of, keys_of
 from slurmtop.ui.commands import SlurmtopCommands
 from slurmtop.ui.feed import QueueFeed
+from slurmtop.ui.gpu_feed import GpuFeed
 from slurmtop.ui.keys import KEYS, Level
-from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
-from slurmtop.ui.present.health import HealthWords, describe_health
+from slurmtop.ui.messages import (
+    GpusChanged,
+    HealthChanged,
+    QueueChanged,
+    RefreshAsked,
+    SecondPassed,
+)
+from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.leaving import Underway
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.screens.command_log import CommandLogScreen
@@ -35,9 +40,7 @@ from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.screens.leave import LeaveScreen
 from slurmtop.ui.services import Services
-from slurmtop.ui.themes import NoColours, load_themes, variable_defaults
-
-FEW_COLOURS_THEME = "slurmtop-contrast"
+from slurmtop.ui.themes import NoColours, chosen_theme, load_themes, variable_defaults
 
 
 class SlurmtopApp(App[None]):
@@ -58,6 +61,7 @@ class SlurmtopApp(App[None]):
         self._gather = services.gather_facts
         self.own_keys, key_troubles = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
+        self.gpus = GpuFeed(services, lambda: self.book, self._gpus_came, self._broke)
         self.last_job: JobKey | None = None
         self.underway: list[Underway] = []
         """Actions between the yes and their outcome."""
@@ -89,17 +93,13 @@ class SlurmtopApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_keymap(self.own_keys)
-        wanted = self.services.config.theme
-        if wanted == DEFAULT_THEME and self.console.color_system == "standard":
-            wanted = FEW_COLOURS_THEME
-        if wanted in self.available_themes:
-            self.theme = wanted
-        else:
-            near = nearest(visible(wanted), self.available_themes, few=True)
-            self._troubles.append(
-                f"there is no theme {visible(wanted)!r}{near}"
-                " (type : and theme to see them all); the default is used"
-            )
+        self.theme, trouble = chosen_theme(
+            self.services.config.theme,
+            self.available_themes,
+            self.console.color_system,
+            self.theme,
+        )
+        self._troubles += trouble
         for sentence in self._troubles:
             self.notify(sentence, severity="warning", markup=False, timeout=12)
         self._start_feed()
@@ -119,6 +119,7 @@ class SlurmtopApp(App[None]):
         while True:
             await self.services.clock.sleep(1.0)
             self.feed.second_passed()
+            self.gpus.second_passed(idle=self.feed.idle)
             self.tell_screens(SecondPassed)
 
     def tell_screens(self, make: Callable[[], Message]) -> None:
@@ -132,34 +133,30 @@ class SlurmtopApp(App[None]):
     def _health_came(self, health: SourceHealth) -> None:
         self.tell_screens(lambda: HealthChanged(health))
 
+    def _gpus_came(self, hosts: frozenset[str]) -> None:
+        self.tell_screens(lambda: GpusChanged(hosts))
+
+    async def on_unmount(self) -> None:
+        await self.gpus.aclose()
+
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A fault of ours in the background must show; the data grows old and says so."""
         if event.state is WorkerState.ERROR:
-            self.notify(
-                f"slurmtop: a background task broke ({event.worker.error!r}); r tries again",
-                severity="error",
-                markup=False,
-                timeout=30,
-            )
+            self._broke(event.worker.error)
+
+    def _broke(self, error: BaseException | None) -> None:
+        """A fault of ours in the background must show; the data grows old and says so."""
+        sentence = f"slurmtop: a background task broke ({error!r}); r tries again"
+        self.notify(sentence, severity="error", markup=False, timeout=30)
 
     def queue_words(self) -> HealthWords:
         """How fresh the queue is, in words."""
-        services, feed = self.services, self.feed
-        return describe_health(
-            feed.health,
-            services.data_now(),
-            services.zone,
-            what="everybody's jobs" if feed.all_users else "your jobs",
-            widening=feed.widening,
-            recorded=services.recorded_at() is not None,
-        )
+        return self.feed.words()
 
     def known_at(self) -> datetime:
         """Up to when it is known what jobs do: now, or the last answer where that is old."""
         sampled_at = self.book.sampled_at
-        if sampled_at is not None and self.queue_words().old_rows:
-            return sampled_at
-        return self.services.clock.now()
+        old = sampled_at is not None and self.queue_words().old_rows
+        return sampled_at if old and sampled_at is not None else self.services.clock.now()
 
     # Jobs
 

@@ -7,6 +7,7 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
 from slurmtop.store.jobs import JobBook, JobEvent
+from slurmtop.ui.present.health import HealthWords, describe_health
 from slurmtop.ui.services import QueuePoller, Services
 
 REFRESH_FLOOR_S = 2.0
@@ -105,6 +106,18 @@ class QueueFeed:
         self._slow = True
         if self._poller is not None:
             self._poller.slow_down(IDLE_FACTOR)
+
+    def words(self) -> HealthWords:
+        """How fresh the queue is, in words."""
+        services = self._services
+        return describe_health(
+            self.health,
+            services.data_now(),
+            services.zone,
+            what="everybody's jobs" if self.all_users else "your jobs",
+            widening=self.widening,
+            recorded=services.recorded_at() is not None,
+        )
 
     def learn(self, job: Job, facts: JobFacts) -> None:
         """Take over what accounting says of a job that left the queue.

@@ -22,6 +22,14 @@ class HealthChanged(Message, bubble=False):
         self.health = health
 
 
+class GpusChanged(Message, bubble=False):
+    """Nodes had news of their GPUs; ``app.gpus.book`` holds them."""
+
+    def __init__(self, hosts: frozenset[str]) -> None:
+        super().__init__()
+        self.hosts = hosts
+
+
 class SecondPassed(Message, bubble=False):
     """One second of the injected clock went by: repaint what visibly ticks."""
 

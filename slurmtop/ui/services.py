@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 from slurmtop.collect.metered import Ran
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
+from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.look import HostLook
 from slurmtop.model.node import Node
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
+from slurmtop.store.gpu_use import JobUse
 
 if TYPE_CHECKING:
     from slurmtop.control.actions import Action, Target
@@ -151,6 +153,9 @@ class Services:
     watch_gpus: WatchGpus | None = None
     """None where nothing can be asked of nodes (a recording without them, a site that forbids)."""
     open_nodes: OpenNodes | None = None
+    job_gpu_use: Callable[[JobKey], JobUse | None] | None = None
+    """What the site's exporter says of a job's GPU use now; None where none is set. Must answer
+    from memory: it is called at every paint."""
     way_to_nodes: Callable[[], str] = _no_way
     """How slurmtop gets onto nodes (``ssh``, ``srun`` …), "" while that is not known."""
     one_call: bool = False

@@ -4,6 +4,7 @@ A theme that cannot be read is a sentence, never the end of the program. Any the
 Textual's own works as well: what it does not define is taken from its colours.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from textual.filter import LineFilter
 from textual.theme import Theme
 
 from slurmtop.config import DEFAULT_THEME, ConfigError, nearest, parse_yaml, read_text
+from slurmtop.model.text import visible
+
+FEW_COLOURS_THEME = "slurmtop-contrast"
 
 #: Our own variables, and the one of Textual that stands in where a theme lacks it.
 VARIABLES: dict[str, str] = {
@@ -56,6 +60,22 @@ class NoColours(LineFilter):
             Segment(text, style.without_color if style is not None else None, control)
             for text, style, control in segments
         ]
+
+
+def chosen_theme(
+    wanted: str, available: Collection[str], color_system: str | None, now: str
+) -> tuple[str, list[str]]:
+    """The theme to start with; where the wanted one is not there it stays as it is ``now``, with
+    a sentence."""
+    if wanted == DEFAULT_THEME and color_system == "standard":
+        wanted = FEW_COLOURS_THEME
+    if wanted in available:
+        return wanted, []
+    near = nearest(visible(wanted), available, few=True)
+    return now, [
+        f"there is no theme {visible(wanted)!r}{near}"
+        " (type : and theme to see them all); the default is used"
+    ]
 
 
 def themes_folder() -> Path:

@@ -1,0 +1,55 @@
+"""Which of the GPUs seen on a node are one job's, by everything that a look tells."""
+
+from collections.abc import Sequence
+
+from slurmtop.model.gpu import GpuSample
+from slurmtop.model.look import HostLook
+from slurmtop.model.units import plural
+from slurmtop.triage.gpu_share import NOT_TOLD, Attributed, JobShare, attribute_gpus
+
+
+def gpus_of_job(
+    look: HostLook,
+    share: JobShare,
+    others: Sequence[JobShare] = (),
+    *,
+    node_gpus: int | None = None,
+) -> Attributed:
+    """The GPUs of ``share.job`` (its raw number) on that node; None where they cannot be told.
+
+    In this order: what the node's prolog wrote down for each GPU; the cgroup that we are in and
+    the numbers of GPUs that the jobs there hold; the processes on the GPUs. By processes alone a
+    GPU on which nothing runs stays unknown, and ``says`` tells how many were found.
+    ``others`` are the other jobs known on the node.
+    """
+    samples = whole_gpus(look)
+    noted = tuple(gpu for gpu in samples if share.job in gpu.jobs)
+    if noted:
+        return Attributed(share.job, noted)
+    mine = attribute_gpus(samples, (share, *others), inside=look.inside, node_gpus=node_gpus)[0]
+    if mine.gpus is not None or mine.says != NOT_TOLD:
+        return mine
+    ours = _by_process(look, samples, share.job)
+    if not ours:
+        return mine
+    if len(ours) == share.gpus:
+        return Attributed(share.job, ours)
+    of = f" of {share.gpus}" if share.gpus else ""
+    says = f"{len(ours)}{of} {plural(len(ours), 'GPU').split()[1]} told by the processes on them"
+    return Attributed(share.job, ours, says)
+
+
+def whole_gpus(look: HostLook) -> tuple[GpuSample, ...]:
+    """The GPUs of a look; slices are left to their card."""
+    if look.gpus is None:
+        return ()
+    return tuple(gpu for gpu in look.gpus.samples if gpu.slice_id is None)
+
+
+def _by_process(look: HostLook, samples: Sequence[GpuSample], job: str) -> tuple[GpuSample, ...]:
+    gpus, processes = look.gpus, look.processes
+    if gpus is None or not gpus.processes or processes is None:
+        return ()
+    pids = {process.pid for process in processes.processes if process.job == job}
+    used = {process.gpu_uuid for process in gpus.processes if process.pid in pids}
+    return tuple(gpu for gpu in samples if gpu.uuid is not None and gpu.uuid in used)

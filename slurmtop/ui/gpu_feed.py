@@ -1,0 +1,247 @@
+"""Looks at GPUs as they come in: one watch a view, over one book for the whole app."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+
+from slurmtop.collect.clock import cancel_and_wait, spawn
+from slurmtop.model.gpu import GpuSample
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.look import HostLook
+from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.store.gpu_use import JobUse, UseBook
+from slurmtop.store.gpus import GpuBook
+from slurmtop.store.jobs import JobBook
+from slurmtop.triage.gpu_share import Attributed, JobShare
+from slurmtop.triage.gpu_work import Work, mean_util, work_of
+from slurmtop.triage.job_gpus import gpus_of_job
+from slurmtop.ui.services import GpuWatching, Services
+
+#: A watch goes on for so long after its view was left: who comes back sees no gap.
+KEPT_S = 60.0
+#: News of many nodes are told together, at most this often.
+GATHER_S = 0.5
+#: How often it is worked out anew which other jobs are there, and how much a job uses.
+SHARES_S = 30.0
+USE_S = 10.0
+
+
+@dataclass(slots=True)
+class _Watch:
+    """``left_at``: monotonic seconds when its view was left, None while it is shown."""
+
+    hosts: tuple[str, ...]
+    job: Job | None
+    watching: GpuWatching
+    task: asyncio.Task[None] | None = None
+    left_at: float | None = None
+    shares: dict[str, list[JobShare]] = field(default_factory=dict)
+    shares_at: float | None = None
+    used_at: float | None = None
+
+
+class GpuFeed:
+    """Fills a :class:`GpuBook` while a view shows nodes.
+
+    A view is a word of the caller's (``job 4711``, ``nodes``); ``show`` starts its watch,
+    ``leave`` lets it go on for a minute at the most. While nobody touches a key (``idle``) no
+    node is asked. ``aclose`` returns when nothing of it runs any more.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        jobs: Callable[[], JobBook],
+        on_news: Callable[[frozenset[str]], None],
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self._services = services
+        self._clock = services.data_clock or services.clock
+        self._jobs = jobs
+        self._on_news = on_news
+        self._on_broken = on_broken
+        self._watches: dict[str, _Watch] = {}
+        self._news: set[str] = set()
+        self._telling: asyncio.Task[None] | None = None
+        self.book = GpuBook()
+        self.uses = UseBook()
+        self.paused = False
+
+    @property
+    def possible(self) -> bool:
+        """Can nodes be asked at all here?"""
+        return self._services.watch_gpus is not None
+
+    def show(self, view: str, hosts: Sequence[str], *, job: Job | None = None) -> None:
+        """Watch ``hosts`` for ``view``. What it watched before goes on where it is the same.
+
+        Watches of views that were left end at once where they would ask one of these nodes, too.
+        """
+        watch_gpus, wanted = self._services.watch_gpus, tuple(hosts)
+        if watch_gpus is None:
+            return
+        before = self._watches.get(view)
+        if before is not None and before.hosts == wanted and _run(before.job) == _run(job):
+            before.job, before.left_at = job, None
+            self._start(view, before)
+            return
+        self.stop(view)
+        for name, other in list(self._watches.items()):
+            if other.left_at is not None and not set(other.hosts).isdisjoint(wanted):
+                self.stop(name)
+        watch = _Watch(wanted, job, watch_gpus(wanted, job=job, on_look=self._looked))
+        self._watches[view] = watch
+        self._start(view, watch)
+
+    def leave(self, view: str) -> None:
+        """The view is out of sight; its watch ends in a minute unless it is shown again."""
+        watch = self._watches.get(view)
+        if watch is not None and watch.left_at is None:
+            watch.left_at = self._clock.monotonic()
+
+    def stop(self, view: str) -> None:
+        """End the watch of a view now."""
+        watch = self._watches.pop(view, None)
+        if watch is not None and watch.task is not None:
+            watch.task.cancel()
+
+    def poke(self, view: str) -> None:
+        """Try at once what has failed."""
+        watch = self._watches.get(view)
+        if watch is not None:
+            watch.watching.poke()
+
+    def watched(self, view: str) -> bool:
+        """Is a watch of that view there (it may be paused)?"""
+        return view in self._watches
+
+    def second_passed(self, *, idle: bool) -> None:
+        """End what was left a minute ago; pause while nobody is there."""
+        now = self._clock.monotonic()
+        for view, watch in list(self._watches.items()):
+            if watch.left_at is not None and now - watch.left_at >= KEPT_S:
+                self.stop(view)
+        self.paused = idle
+        for view, watch in self._watches.items():
+            if not idle:
+                self._start(view, watch)
+            elif watch.task is not None:
+                watch.task.cancel()
+                watch.task = None
+
+    async def aclose(self) -> None:
+        """End every watch and wait until it is gone."""
+        tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
+        if self._telling is not None:
+            tasks.append(self._telling)
+        self._watches.clear()
+        await cancel_and_wait(*tasks)
+
+    def use_of(self, key: JobKey) -> JobUse | None:
+        """How much of its GPUs a job uses: by the site's exporter, else by the last look."""
+        told = self._services.job_gpu_use
+        use = told(key) if told is not None else None
+        return use or self.uses.get(key)
+
+    def gpus_of(self, view: str, host: str) -> Attributed | None:
+        """Which GPUs of a node are those of the job that ``view`` watches; None: no look yet."""
+        watch, look = self._watches.get(view), self.book.look(host)
+        if watch is None or watch.job is None or look is None or look.gpus is None:
+            return None
+        now = self._clock.monotonic()
+        if watch.shares_at is None or now - watch.shares_at >= SHARES_S:
+            watch.shares = shares_on(self._jobs(), watch.hosts, watch.job)
+            watch.shares_at = now
+        return gpus_of_job(look, share_of(watch.job), watch.shares.get(host, ()))
+
+    def _start(self, view: str, watch: _Watch) -> None:
+        if watch.task is None and not self.paused:
+            watch.task = spawn(watch.watching.run(), name=f"GPU watch: {view}")
+            watch.task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._on_broken(error)
+
+    def _looked(self, look: HostLook) -> None:
+        self.book.apply(look)
+        self._news.add(look.host)
+        if self._telling is None:
+            self._telling = spawn(self._tell(), name="GPU news")
+
+    async def _tell(self) -> None:
+        await self._clock.sleep(GATHER_S)
+        self._telling = None
+        news, self._news = frozenset(self._news), set()
+        for view, watch in self._watches.items():
+            if watch.job is not None and not news.isdisjoint(watch.hosts):
+                self._note_use(view, watch, watch.job)
+        self._on_news(news)
+
+    def _note_use(self, view: str, watch: _Watch, job: Job) -> None:
+        """Remember how much of its GPUs a job uses, where every node of it has answered."""
+        now = self._clock.monotonic()
+        if watch.used_at is not None and now - watch.used_at < USE_S:
+            return
+        samples: list[GpuSample] = []
+        times: list[datetime] = []
+        for host in watch.hosts:
+            look, mine = self.book.look(host), self.gpus_of(view, host)
+            if look is None or look.gpus_at is None or look.failure is not None:
+                return
+            if mine is None or mine.gpus is None:
+                return
+            samples.extend(mine.gpus)
+            times.append(look.gpus_at)
+        if not samples:
+            return
+        watch.used_at = now
+        works = [work_of(gpu) for gpu in samples]
+        self.uses.note(
+            job.key,
+            at=min(times),
+            mean_percent=mean_util(samples),
+            known=len(samples),
+            held=job.tres.gpus,
+            waits=works.count(Work.WAITS) + works.count(Work.PERHAPS_WAITS),
+        )
+
+
+def share_of(job: Job) -> JobShare:
+    """A job's share of each of its nodes; 0 GPUs where Slurm does not say how they are spread."""
+    gpus, nodes = job.tres.gpus, job.node_count
+    even = gpus is not None and nodes and gpus % nodes == 0
+    each = gpus // nodes if even and gpus is not None and nodes else 0
+    return JobShare(job.raw_id or job.id.text, each, job.start)
+
+
+def shares_on(book: JobBook, hosts: Sequence[str], besides: Job) -> dict[str, list[JobShare]]:
+    """The shares of the other jobs with GPUs that the queue shows on these nodes."""
+    wanted = set(hosts)
+    out: dict[str, list[JobShare]] = {}
+    for job in book.jobs:
+        holds = job.state.phase in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING)
+        if not holds or not job.nodes or not job.tres.gpus or job.key == besides.key:
+            continue
+        for host in hosts_of(job.nodes):
+            if host in wanted:
+                out.setdefault(host, []).append(share_of(job))
+    return out
+
+
+@lru_cache(maxsize=4096)
+def hosts_of(nodes: str) -> tuple[str, ...]:
+    """The nodes of a job, each by name; none for a list that cannot be read."""
+    try:
+        return expand_hosts(nodes)
+    except HostlistError:
+        return ()
+
+
+def _run(job: Job | None) -> tuple[JobKey, int | None, datetime | None] | None:
+    """What makes a run of a job another one: requeued, it may have other GPUs there."""
+    return None if job is None else (job.key, job.restarts, job.start)
