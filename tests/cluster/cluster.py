@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.cluster import gpus
 from tests.cluster import install as machine
 from tests.cluster.confs import write_all
 from tests.cluster.daemons import (
@@ -55,6 +56,8 @@ def is_up(layout: Layout) -> bool:
     if len(all_namespace_pids(layout)) != 1 + len(NODES):
         return False
     if any(record(layout, name).pid is None for name in daemon_names()):
+        return False
+    if not all(gpus.shown(layout, node_record(layout, node).pid or 0) for node in NODES):
         return False
     try:
         ready = [not state.endswith("*") for state in node_states(layout).values()]

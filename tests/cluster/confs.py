@@ -128,11 +128,17 @@ def hosts(_layout: Layout) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sshd_config(layout: Layout, node: str) -> str:
+def sshd_config(
+    layout: Layout, node: str, *, other_host_key: bool = False, refuse: bool = False
+) -> str:
+    """A node's sshd; with another host key than users know, or refusing every user's key."""
+    key = "ssh_{}_other_ed25519_key" if other_host_key else "ssh_{}_ed25519_key"
+    refusal = "AuthorizedKeysFile none\n" if refuse else ""
     return f"""\
 Port 22
 ListenAddress {node_address(node)}
-HostKey {layout.etc}/ssh_{node}_ed25519_key
+HostKey {layout.etc}/{key.format(node)}
+{refusal}\
 PidFile none
 UsePAM no
 PasswordAuthentication no

@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 
+from tests.cluster import gpus
 from tests.cluster.confs import put
 from tests.cluster.layout import (
     ACCOUNT,
@@ -279,7 +280,11 @@ def start_all(layout: Layout) -> None:
         start_control(layout, name)
         if name == "slurmdbd":
             add_accounts(layout)
+    gpus.write_programs(layout)
     for node in NODES:
+        pid = all_namespace_pids(layout).get(node)
+        if pid is not None:
+            gpus.show(layout, pid)
         for daemon in NODE_DAEMONS:
             start_node_daemon(layout, node, daemon)
     start_helper(layout)

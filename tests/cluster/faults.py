@@ -9,20 +9,48 @@ from __future__ import annotations
 import json
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from tests.cluster.layout import load_layout
+from tests.cluster.layout import NODES, load_layout
 
 Control = Literal["slurmctld", "slurmdbd", "munged"]
 NodeDaemon = Literal["slurmd", "sshd"]
+#: How a node's sshd treats who comes: as usual; nobody listens; its key is known to nobody; its
+#: key is another one than users know; no user's key is good.
+SshFault = Literal["open", "closed", "unknown key", "other key", "refuses"]
+GpuMode = Literal[
+    "normal",
+    "straggler",
+    "waiting",
+    "idle",
+    "hung",
+    "old-driver",
+    "lost",
+    "mig",
+    "no-hostengine",
+    "no-profiling",
+]
 # `restore` waits for daemons and nodes one after the other.
 DEADLINE_S = 400.0
 
 
 class FaultError(Exception):
     """The helper refused or failed; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeProcess:
+    """One process of a node. ``pid`` and ``parent`` are the node's own numbers."""
+
+    pid: int
+    parent: int
+    user: str
+    state: str
+    name: str
+    argv: str
 
 
 class Faults:
@@ -82,6 +110,37 @@ class Faults:
 
     def start_node(self, node: str, what: NodeDaemon) -> None:
         self._call("node_start", node=node, what=what)
+
+    def set_ssh(self, node: str, how: SshFault, *, cut: bool = False) -> None:
+        """From now on a node's sshd treats who comes so; ``cut`` ends the sessions that are open.
+
+        Without ``cut`` those go on, as on a real node.
+        """
+        self.broken = True
+        self._call("node_ssh", node=node, how=how, cut=cut)
+
+    def close_ssh(self, *, cut: bool = True) -> None:
+        """No node lets anybody in by ssh."""
+        for node in NODES:
+            self.set_ssh(node, "closed", cut=cut)
+
+    def open_ssh(self) -> None:
+        for node in NODES:
+            self.set_ssh(node, "open")
+
+    def set_gpu(self, node: str, mode: GpuMode, gpu: int | None = None) -> None:
+        """What ``nvidia-smi`` and ``dcgmi`` say on a node from now on.
+
+        ``straggler``, ``lost`` and ``mig`` are about the GPU with the index ``gpu``. ``hung``: a
+        process that the user cannot end, in state D; the next mode ends it.
+        """
+        self.broken = True
+        self._call("node_gpus", node=node, mode=mode, gpu=gpu)
+
+    def processes(self, node: str) -> list[NodeProcess]:
+        """Every process of a node, as root sees them."""
+        found = self._call("node_processes", node=node)["processes"]
+        return [NodeProcess(**one) for one in found]
 
     def drain(self, node: str, reason: str) -> None:
         self.broken = True

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.cluster.confs import MIN_JOB_AGE_S, put, slurm_conf
+from tests.cluster.confs import MIN_JOB_AGE_S, put, slurm_conf, sshd_config
 from tests.cluster.daemons import (
     NODE_DAEMONS,
     healthy,
@@ -28,11 +28,15 @@ from tests.cluster.daemons import (
     start_control,
     start_node_daemon,
 )
+from tests.cluster.gpus import mend, set_state
+from tests.cluster.inside import end_sessions, processes_of
 from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
 from tests.cluster.procs import wait_until
 from tests.cluster.spaces import cable_name, command
+from tests.cluster.users import forget_host, know_hosts, make_host_key
 
 CONTROLLED = ("slurmctld", "slurmdbd", "munged")
+SSH_FAULTS = ("open", "closed", "unknown key", "other key", "refuses")
 MAX_REQUEST = 65536
 # Reasons go into a scontrol argument and into other people's screens: no surprises there.
 REASON = re.compile(r"[ -~]{1,200}")
@@ -83,6 +87,9 @@ class Helper:
             "node_stop": self.node_stop,
             "node_start": self.node_start,
             "node_state": self.node_state,
+            "node_ssh": self.node_ssh,
+            "node_gpus": self.node_gpus,
+            "node_processes": self.node_processes,
             "link": self.link,
             "sdiag": self.sdiag,
             "reconfigure": self.reconfigure,
@@ -161,6 +168,49 @@ class Helper:
         wait_until(f"start of {name}", check, 20)
         return {"pid": alive.pid}
 
+    def node_ssh(self, request: Request) -> Answer:
+        """How a node's sshd treats whoever comes from now on; ``cut`` ends those who are there."""
+        node = self._choice(request, "node", NODES)
+        how = self._choice(request, "how", SSH_FAULTS)
+        if request.get("cut"):
+            end_sessions(self.layout, node)
+        if how == "closed":
+            record(self.layout, f"{node}.sshd").end()
+            return {}
+        if how == "unknown key":
+            forget_host(self.layout, node)
+        other = self.layout.etc / f"ssh_{node}_other_ed25519_key"
+        if how == "other key":
+            make_host_key(other, node)
+        text = sshd_config(
+            self.layout, node, other_host_key=how == "other key", refuse=how == "refuses"
+        )
+        self._serve_ssh(node, text)
+        return {}
+
+    def _serve_ssh(self, node: str, text: str) -> None:
+        """An sshd with this configuration, anew only where it changes."""
+        path = self.layout.etc / f"sshd_{node}.conf"
+        if path.read_text() != text:
+            put(path, text)
+            record(self.layout, f"{node}.sshd").end()
+        start_node_daemon(self.layout, node, "sshd")
+        name = f"{node}.sshd"
+        wait_until(f"start of {name}", lambda: healthy(self.layout, name), 20)
+
+    def node_gpus(self, request: Request) -> Answer:
+        """What the stand-ins for GPU tools say on one node."""
+        node = self._choice(request, "node", NODES)
+        gpu = request.get("gpu")
+        if gpu is not None and not isinstance(gpu, int):
+            raise ValueError("gpu is a number or null")
+        set_state(self.layout, node, str(request.get("mode")), gpu)
+        return {}
+
+    def node_processes(self, request: Request) -> Answer:
+        """All processes of one node, whoever's they are."""
+        return {"processes": processes_of(self.layout, self._choice(request, "node", NODES))}
+
     def node_state(self, request: Request) -> Answer:
         node = self._choice(request, "node", NODES)
         state = self._choice(request, "state", ("drain", "resume", "down"))
@@ -234,8 +284,11 @@ class Helper:
 
     def restore(self, _request: Request) -> Answer:
         """Mend whatever was broken and wait until all of it answers."""
+        know_hosts(self.layout)
         for node in NODES:
             command("ip", "link", "set", cable_name(node), "up")
+            mend(self.layout, node)
+            self._serve_ssh(node, sshd_config(self.layout, node))
         start_all(self.layout)
         self._write_slurm_conf()
         return {}

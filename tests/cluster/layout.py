@@ -80,6 +80,11 @@ class Layout:
         return self.root / "torch"
 
     @property
+    def standins(self) -> Path:
+        """Programs that the nodes have in their PATH in the place of GPU tools."""
+        return self.root / "standins"
+
+    @property
     def source(self) -> Path:
         """Where the checkout is bound inside the cluster's mount namespaces."""
         return self.root / "src"

@@ -20,9 +20,28 @@ def _run(*argv: str) -> None:
 def make_host_keys(layout: Layout) -> None:
     """One host key a node, the same from one `up` to the next."""
     for node in NODES:
-        key = layout.etc / f"ssh_{node}_ed25519_key"
-        if not key.exists():
-            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", node, "-f", str(key))
+        make_host_key(layout.etc / f"ssh_{node}_ed25519_key", node)
+
+
+def make_host_key(key: Path, node: str) -> None:
+    if not key.exists():
+        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", node, "-f", str(key))
+
+
+def forget_host(layout: Layout, node: str) -> None:
+    """Take a node out of what the users know, as if they had never been there."""
+    for name in layout.users:
+        path = Path(pwd.getpwnam(name).pw_dir) / ".ssh/known_hosts"
+        lines = path.read_text().splitlines()
+        kept = [line for line in lines if node not in line.partition(" ")[0].split(",")]
+        put(path, "".join(f"{line}\n" for line in kept), 0o600, name)
+
+
+def know_hosts(layout: Layout) -> None:
+    """All users know all nodes by their right keys."""
+    for name in layout.users:
+        path = Path(pwd.getpwnam(name).pw_dir) / ".ssh/known_hosts"
+        _add_lines(path, known_hosts(layout), name, set(NODES))
 
 
 def known_hosts(layout: Layout) -> list[str]:
