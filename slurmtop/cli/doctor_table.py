@@ -1,0 +1,79 @@
+"""The permission matrix as lines for a person and as JSON. Pure."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from slurmtop.model.access import Access, AccessStatus, Group
+from slurmtop.model.text import cell_width, fit
+from slurmtop.parse.mask import mask
+
+_WORDS = {
+    AccessStatus.REACHABLE: "yes",
+    AccessStatus.REFUSED: "REFUSED",
+    AccessStatus.ABSENT: "absent",
+    AccessStatus.NOT_ASKED: "not asked",
+}
+_WORD_CELLS = 10
+_MOST_SOURCE = 30
+_LEAST_TEXT = 24
+
+
+def table_lines(rows: Sequence[Access], width: int = 80) -> list[str]:
+    """Groups with a title, a row a source, what opens it below. Plain signs only, secrets
+    masked; no line is wider than ``width`` but for a word that cannot be broken."""
+    rows = [masked(row) for row in rows]
+    source = min(_MOST_SOURCE, max((cell_width(row.source) for row in rows), default=0))
+    source = max(12, min(source, width - _WORD_CELLS - 2 - _LEAST_TEXT))
+    out: list[str] = []
+    for group in Group:
+        some = [row for row in rows if row.group is group]
+        if not some:
+            continue
+        if out:
+            out.append("")
+        out.append(str(group))
+        for row in some:
+            out.extend(_lines(row, source, width))
+    return out
+
+
+def _lines(row: Access, source: int, width: int) -> list[str]:
+    indent = " " * (_WORD_CELLS + 2 + source + 2)
+    room = max(_LEAST_TEXT, width - len(indent))
+    name = row.source
+    text = row.why or row.command
+    said = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    if row.opens:
+        said += textwrap.wrap(
+            f"opens it: {row.opens}", room, break_on_hyphens=False, subsequent_indent="  "
+        )
+    first = f"  {_WORDS[row.status]:<{_WORD_CELLS}}"
+    if cell_width(name) > source:
+        return [f"{first}{name}", *(f"{indent}{line}" for line in said if line)]
+    first += f"{fit(name, source)}  {said[0]}"
+    return [first.rstrip(), *(f"{indent}{line}" for line in said[1:])]
+
+
+def masked(row: Access) -> Access:
+    """The row without what looks like a secret: a matrix is made to be shown to others."""
+    return replace(row, source=_mask(row.source), why=_mask(row.why), opens=_mask(row.opens))
+
+
+def _mask(text: str) -> str:
+    return mask(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def row_dict(row: Access) -> dict[str, Any]:
+    """One row for ``--json``; null where there is nothing to say."""
+    row = masked(row)
+    return {
+        "group": str(row.group),
+        "source": row.source,
+        "status": str(row.status),
+        "host": row.host,
+        "why": row.why or None,
+        "opens": row.opens or None,
+        "command": row.command or None,
+    }

@@ -1,0 +1,261 @@
+"""What was tried, as rows of one table: reachable, refused or absent, why, and what opens it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from slurmtop.model.access import (
+    Access,
+    AccessStatus,
+    Group,
+    LogAccess,
+    SlurmAccess,
+    WayTried,
+)
+from slurmtop.model.reach import Way
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.text import visible
+from slurmtop.model.units import plural
+
+_WORDS = {
+    Way.HERE: "this machine",
+    Way.SSH: "ssh (own connection)",
+    Way.OPENSSH: "ssh (the command)",
+    Way.SRUN: "srun (a step)",
+}
+#: Slurm's trouble that means "not there" instead of "refused".
+_NOT_THERE = frozenset({Trouble.NO_SLURM, Trouble.NO_ACCOUNTING})
+
+
+def slurm_rows(facts: SlurmAccess) -> tuple[Access, ...]:
+    """Slurm's commands. The queue comes first: without it nothing else works."""
+    return (
+        _slurm("queue, own jobs", facts.queue, why=plural(facts.queue_jobs, "job")),
+        _everybody(facts),
+        _slurm("settings of the cluster", facts.config, command="scontrol show config"),
+        _rights(facts),
+        *_of_a_job(facts),
+        _accounting(facts),
+        _scancel(facts),
+    )
+
+
+def _slurm(source: str, failure: Failure | None, *, why: str = "", command: str = "") -> Access:
+    if failure is None:
+        return Access(
+            group=Group.SLURM,
+            source=source,
+            status=AccessStatus.REACHABLE,
+            why=why,
+            command=command,
+        )
+    absent = failure.trouble in _NOT_THERE
+    return Access(
+        group=Group.SLURM,
+        source=source,
+        status=AccessStatus.ABSENT if absent else AccessStatus.REFUSED,
+        why=failure.sentence,
+        command=command,
+    )
+
+
+def _everybody(facts: SlurmAccess) -> Access:
+    source = "queue, everybody's jobs"
+    if facts.queue is not None or facts.config is not None:
+        why = "it cannot be told without the queue and the settings of the cluster"
+        return Access(group=Group.SLURM, source=source, status=AccessStatus.NOT_ASKED, why=why)
+    hidden = {"jobs", "all"} & set(facts.private_data)
+    said = f"PrivateData={','.join(facts.private_data)}" if facts.private_data else ""
+    if not hidden or facts.operator:
+        why = f"{visible(said)} hides nothing from operators" if hidden else ""
+        return Access(group=Group.SLURM, source=source, status=AccessStatus.REACHABLE, why=why)
+    return Access(
+        group=Group.SLURM,
+        source=source,
+        status=AccessStatus.REFUSED,
+        why=f"{visible(said)}: Slurm leaves out the jobs of others, without a word",
+        opens="an operator sees them all; the site may change PrivateData",
+    )
+
+
+def _rights(facts: SlurmAccess) -> Access:
+    row = Access(
+        group=Group.SLURM,
+        source="rights over jobs of others",
+        status=AccessStatus.REACHABLE,
+        command="sacctmgr show user where name=$USER withcoord",
+    )
+    if facts.operator:
+        return replace(row, why="operator: every job may be acted on")
+    if facts.coordinates:
+        names = ", ".join(visible(name) for name in sorted(facts.coordinates)[:5])
+        return replace(row, why=f"coordinator of {names}: the jobs there may be acted on")
+    if facts.operator is None:
+        return replace(
+            row,
+            status=AccessStatus.REFUSED,
+            why="neither accounting nor the controller said whether this user is an operator",
+        )
+    return replace(
+        row,
+        status=AccessStatus.REFUSED,
+        why="an ordinary user: only own jobs may be acted on",
+        opens="an operator may act on any job, a coordinator on the jobs of an account",
+    )
+
+
+def _of_a_job(facts: SlurmAccess) -> Iterator[Access]:
+    if not facts.job:
+        for source in ("details of a job", "batch script"):
+            yield Access(
+                group=Group.SLURM,
+                source=source,
+                status=AccessStatus.NOT_ASKED,
+                why="there is no own job to ask about",
+            )
+        return
+    job = visible(facts.job)
+    yield _slurm(
+        "details of a job", facts.detail, why=f"of {job}", command=f"scontrol show job {job}"
+    )
+    script = Access(
+        group=Group.SLURM,
+        source="batch script",
+        status=AccessStatus.REACHABLE,
+        why=f"of {job}",
+        command=f"scontrol write batch_script {job} -",
+    )
+    if facts.script is not None:
+        status = AccessStatus.REFUSED if facts.has_script else AccessStatus.ABSENT
+        script = replace(script, status=status, why=f"of {job}: {visible(facts.script)}")
+    yield script
+
+
+def _accounting(facts: SlurmAccess) -> Access:
+    if facts.accounting_off:
+        return Access(
+            group=Group.SLURM,
+            source="accounting (sacct)",
+            status=AccessStatus.ABSENT,
+            why="this cluster keeps none: jobs that the controller forgot are unknown",
+            opens="the site sets up slurmdbd",
+        )
+    return _slurm("accounting (sacct)", facts.accounting, command="sacct -j JOB")
+
+
+def _scancel(facts: SlurmAccess) -> Access:
+    if facts.scancel is None:
+        return Access(
+            group=Group.SLURM,
+            source="cancel and signal",
+            status=AccessStatus.ABSENT,
+            why="scancel is not in PATH or does not answer",
+            opens="Slurm's commands in PATH",
+        )
+    how = "many ids in one request" if facts.sends_many else "one request for each id"
+    return Access(
+        group=Group.SLURM,
+        source="cancel and signal",
+        status=AccessStatus.REACHABLE,
+        why=f"own jobs, {how} ({visible(facts.scancel)}); nothing was sent",
+        command="scancel --version",
+    )
+
+
+def log_rows(logs: Sequence[LogAccess]) -> tuple[Access, ...]:
+    """The logs of own jobs; each by its own file."""
+    if not logs:
+        return (
+            Access(
+                group=Group.LOGS,
+                source="logs of own jobs",
+                status=AccessStatus.NOT_ASKED,
+                why="there is no own job, running or lately ended",
+            ),
+        )
+    return tuple(map(_log, logs))
+
+
+def _log(log: LogAccess) -> Access:
+    row = Access(
+        group=Group.LOGS,
+        source=f"log of {visible(log.job)}",
+        status=AccessStatus.REACHABLE,
+        why=visible(log.path or ""),
+    )
+    if log.path is None:
+        return replace(row, status=AccessStatus.ABSENT, why="Slurm does not say where it is")
+    if log.readable:
+        return row
+    status = AccessStatus.ABSENT if log.missing else AccessStatus.REFUSED
+    opens = "" if log.missing else "its owner may open it, by the mode of file and folder"
+    return replace(row, status=status, why=f"{visible(log.path)}: {visible(log.why)}", opens=opens)
+
+
+def way_rows(tried: Iterable[WayTried]) -> tuple[Access, ...]:
+    """Each way onto each node, in the words of what it failed with."""
+    return tuple(map(_way, tried))
+
+
+def _way(one: WayTried) -> Access:
+    row = Access(
+        group=Group.NODES,
+        source=f"{_WORDS[one.way]} to {visible(one.host)}",
+        status=AccessStatus.REACHABLE,
+        host=one.host,
+    )
+    if one.failure is not None:
+        absent = one.failure.trouble in _NOT_THERE
+        return replace(
+            row,
+            status=AccessStatus.ABSENT if absent else AccessStatus.REFUSED,
+            why=one.failure.sentence,
+            opens=opens_way(one.way, one.failure),
+        )
+    access = one.access
+    if access is None:
+        return replace(row, status=AccessStatus.NOT_ASKED)
+    where = "in no job's cgroup"
+    if access.inside_job is not None:
+        step = f", step {access.inside_step}" if access.inside_step is not None else ""
+        where = f"put into job {access.inside_job}{step}"
+    took = f" in {one.took_s:.1f} s" if one.took_s is not None else ""
+    return replace(row, why=f"as {visible(access.user or '?')}{took}, {where}")
+
+
+#: Words of ssh and of pam_slurm_adopt, and what opens what they refuse.
+_OPENERS = (
+    (
+        ("pam_slurm", "no active jobs", "no slurm jobs"),
+        "a running job of this user on that node; pam_slurm_adopt lets in nobody else",
+    ),
+    (
+        ("host key", "known_hosts", "known hosts"),
+        "the node's key in ~/.ssh/known_hosts, or by the site in /etc/ssh/ssh_known_hosts;"
+        " compare it with the site's before it is trusted",
+    ),
+    (
+        ("keyboard-interactive", "password"),
+        "a key without a question: it cannot type a password for you",
+    ),
+    (
+        ("permission denied", "no key", "publickey", "authentication", "agent", "passphrase"),
+        "a key that the node accepts: its public half in ~/.ssh/authorized_keys there, and its"
+        " passphrase given to ssh-agent (SSH_AUTH_SOCK)",
+    ),
+    (
+        ("connection refused", "timed out", "no route", "did not answer", "unreachable"),
+        "sshd on the node, and a network that lets this machine reach it: ask the site",
+    ),
+    (
+        ("resolve", "not known", "could not be found"),
+        "a name that this machine can resolve: ask the site, or set HostName in ~/.ssh/config",
+    ),
+)
+
+
+def opens_way(way: Way, failure: Failure) -> str:
+    """What would open a way, from the words of its failure; "" where they tell nothing."""
+    if way is Way.SRUN:
+        return ""
+    words = f"{failure.sentence}\n{failure.raw}".casefold()
+    return next((says for signs, says in _OPENERS if any(sign in words for sign in signs)), "")
