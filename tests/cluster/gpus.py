@@ -20,9 +20,16 @@ from tests.cluster.standins.smi import STUCK
 
 PROGRAMS = {"nvidia-smi": "smi", "dcgmi": "dcgm"}
 _PLACE = "/usr/local/bin"
-# setresuid(0, 0, 0): a user cannot end it, SIGKILL or not. vfork(): its parent half waits in
-# state D until the child ends, and the child pauses for ever.
-_STUCK_CODE = bytes.fromhex("b87500000031ff31f631d20f05b83a0000000f05b8220000000f05ebf7")
+# It takes root as its real and its saved user, and keeps the asker as the effective one: /proc
+# says it is the asker's, and the asker cannot end it, SIGKILL or not. Its first half waits in
+# state D for the second to end, which pauses for ever.
+_STUCK_CODE = bytes.fromhex(
+    "b866000000 0f05 89c6"  # getuid()
+    "31ff 31d2 b875000000 0f05"  # setresuid(0, uid, 0)
+    "bf04000000 be01000000 b89d000000 0f05"  # prctl(PR_SET_DUMPABLE, 1)
+    "b83a000000 0f05"  # vfork()
+    "b822000000 0f05 ebf7"  # pause(), again and again
+)
 
 
 def write_programs(layout: Layout) -> None:
@@ -115,8 +122,8 @@ def _end_stuck(pid: int) -> None:
             try:
                 if (
                     entry.name.isdigit()
-                    and entry.stat().st_uid == 0
                     and (entry / "comm").read_text().strip() == STUCK.name
+                    and "\nUid:\t0\t" in (entry / "status").read_text()
                     and (entry / "ns/pid").readlink() == space
                 ):
                     found.append(int(entry.name))
