@@ -16,6 +16,7 @@ from tests.cluster.confs import write_all
 from tests.cluster.daemons import (
     CONTROL,
     HELPER,
+    NODE_DAEMONS,
     daemon_names,
     healthy,
     node_states,
@@ -137,7 +138,7 @@ def _end_nodes(layout: Layout) -> None:
         node_record(layout, node).send(signal.SIGKILL)
     for node in NODES:
         node_record(layout, node).end(signal.SIGKILL)
-        for daemon in ("slurmd", "sshd"):
+        for daemon in NODE_DAEMONS:
             record(layout, f"{node}.{daemon}").end(signal.SIGKILL)
 
 
@@ -203,7 +204,7 @@ def status(layout: Layout) -> bool:
     for name in (LOGIN, *NODES):
         alive = name in spaces
         good = good and alive
-        print(f"{name:14} {'namespaces' if alive else 'none':11} {spaces.get(name, '-')}")
+        print(f"{name:20} {'namespaces' if alive else 'none':11} {spaces.get(name, '-')}")
     for name in daemon_names():
         entry = record(layout, name)
         pid = entry.pid
@@ -214,6 +215,6 @@ def status(layout: Layout) -> bool:
         else:
             word = "up" if LOGIN in spaces and healthy(layout, name) else "no answer"
         good = good and word == "up"
-        print(f"{name:14} {word:11} {pid or '-'}")
+        print(f"{name:20} {word:11} {pid or '-'}")
     sys.stdout.flush()
     return good

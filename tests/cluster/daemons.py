@@ -24,10 +24,11 @@ from tests.cluster.layout import (
 )
 from tests.cluster.procs import Record, spawn, wait_until
 from tests.cluster.spaces import ROOT_ENV, all_namespace_pids, command, login_record
+from tests.cluster.standins.exporter import PORT as EXPORTER_PORT
 
 CONTROL = ("mariadbd", "munged", "slurmdbd", "slurmctld")
 HELPER = "faults"
-NODE_DAEMONS = ("slurmd", "sshd")
+NODE_DAEMONS = ("slurmd", "sshd", gpus.ENGINE, "dcgm-exporter")
 
 
 def record(layout: Layout, name: str) -> Record:
@@ -96,6 +97,10 @@ def healthy(layout: Layout, name: str) -> bool:
         return port_open(layout, node_address(node), 22)
     if daemon == "slurmd":
         return node_ready(layout, node)
+    if daemon == "dcgm-exporter":
+        return port_open(layout, node_address(node), EXPORTER_PORT)
+    if daemon == gpus.ENGINE:
+        return True
     if name == "munged":
         return answers(
             layout, "munge", f"--socket={layout.munge_socket}", "--no-input", "-o", "/dev/null"
@@ -225,7 +230,7 @@ def add_accounts(layout: Layout) -> None:
 
 
 def start_node_daemon(layout: Layout, node: str, daemon: str) -> None:
-    """Start slurmd or sshd of a node without waiting for it."""
+    """Start one daemon of a node without waiting for it."""
     entry = record(layout, f"{node}.{daemon}")
     if entry.pid is not None:
         return
@@ -234,6 +239,10 @@ def start_node_daemon(layout: Layout, node: str, daemon: str) -> None:
         raise ClusterError(f"{node} is not up")
     if daemon == "slurmd":
         argv = [_program("slurmd"), "-D", "-N", node, "-f", str(layout.slurm_conf)]
+    elif daemon == gpus.ENGINE:
+        argv = [str(layout.standins / daemon), "infinity"]
+    elif daemon == "dcgm-exporter":
+        argv = [str(layout.standins / daemon)]
     else:
         argv = [_program("sshd"), "-D", "-e", "-f", str(layout.etc / f"sshd_{node}.conf")]
     spawn(

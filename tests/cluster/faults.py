@@ -17,7 +17,7 @@ from typing import Any, Literal
 from tests.cluster.layout import NODES, load_layout
 
 Control = Literal["slurmctld", "slurmdbd", "munged"]
-NodeDaemon = Literal["slurmd", "sshd"]
+NodeDaemon = Literal["slurmd", "sshd", "nv-hostengine", "dcgm-exporter"]
 #: How a node's sshd treats who comes: as usual; nobody listens; its key is known to nobody; its
 #: key is another one than users know; no user's key is good.
 SshFault = Literal["open", "closed", "unknown key", "other key", "refuses"]
@@ -104,7 +104,7 @@ class Faults:
         self._call("start", what=what)
 
     def stop_node(self, node: str, what: NodeDaemon) -> None:
-        """End a node's slurmd or sshd."""
+        """End one daemon of a node."""
         self.broken = True
         self._call("node_stop", node=node, what=what)
 

@@ -18,7 +18,9 @@ from tests.cluster.spaces import command, node_record
 from tests.cluster.standins.cards import FOLDER, MODES, OF_ONE_GPU, STATE
 from tests.cluster.standins.smi import STUCK
 
-PROGRAMS = {"nvidia-smi": "smi", "dcgmi": "dcgm"}
+PROGRAMS = {"nvidia-smi": "smi", "dcgmi": "dcgm", "dcgm-exporter": "exporter"}
+#: It is there and does nothing: ``dcgmi`` answers by itself.
+ENGINE = "nv-hostengine"
 _PLACE = "/usr/local/bin"
 # It takes root as its real and its saved user, and keeps the asker as the effective one: /proc
 # says it is the asker's, and the asker cannot end it, SIGKILL or not. Its first half waits in
@@ -48,6 +50,10 @@ def write_programs(layout: Layout) -> None:
         path = layout.standins / name
         if not path.exists() or path.read_text() != text:
             put(path, text, 0o755)
+    engine = layout.standins / ENGINE
+    if not engine.is_symlink():
+        # The kernel calls a process by the name that it was started by.
+        engine.symlink_to("/usr/bin/sleep")
 
 
 def _seen_by(pid: int, path: Path | str) -> Path:

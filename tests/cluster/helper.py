@@ -28,7 +28,7 @@ from tests.cluster.daemons import (
     start_control,
     start_node_daemon,
 )
-from tests.cluster.gpus import mend, set_state
+from tests.cluster.gpus import ENGINE, mend, set_state
 from tests.cluster.inside import end_sessions, processes_of
 from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
 from tests.cluster.procs import wait_until
@@ -147,7 +147,7 @@ class Helper:
         return {"pid": record(self.layout, name).pid}
 
     def node_stop(self, request: Request) -> Answer:
-        """End one node's slurmd or sshd; jobs' own processes go on, as on a real node."""
+        """End one daemon of a node; jobs' own processes go on, as on a real node."""
         node = self._choice(request, "node", NODES)
         daemon = self._choice(request, "what", NODE_DAEMONS)
         record(self.layout, f"{node}.{daemon}").end()
@@ -204,7 +204,12 @@ class Helper:
         gpu = request.get("gpu")
         if gpu is not None and not isinstance(gpu, int):
             raise ValueError("gpu is a number or null")
-        set_state(self.layout, node, str(request.get("mode")), gpu)
+        mode = str(request.get("mode"))
+        set_state(self.layout, node, mode, gpu)
+        if mode == "no-hostengine":
+            record(self.layout, f"{node}.{ENGINE}").end()
+        else:
+            start_node_daemon(self.layout, node, ENGINE)
         return {}
 
     def node_processes(self, request: Request) -> Answer:

@@ -15,11 +15,12 @@ _AGENTS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 
 @dataclass(frozen=True)
 class GpuProcess:
-    """A process on the GPU with the number ``gpu``; ``name`` is its first word."""
+    """A process of ``job`` on the GPU with the number ``gpu``; ``name`` is its first word."""
 
     pid: int
     gpu: int
     name: str
+    job: str
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def processes_on_gpus() -> list[GpuProcess]:
         gpu = one.gpu if one.rank is not None else None
         # Loaders and other children of a rank carry its environment, and no context of CUDA.
         if gpu is not None and (parent is None or parent.rank != one.rank):
-            found.append(GpuProcess(one.pid, gpu, one.argv[0] if one.argv else ""))
+            name = one.argv[0] if one.argv else ""
+            found.append(GpuProcess(one.pid, gpu, name, one.env.get("SLURM_JOB_ID", "")))
     return sorted(found, key=lambda one: one.pid)
 
 
