@@ -6,6 +6,7 @@ A word is looked for in everything a job says of itself, whatever columns are sh
 
 import difflib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from slurmtop.store.query_keys import ALIASES, QUERY_KEYS, Seen, Test
@@ -48,7 +49,7 @@ def parse_query(text: str) -> Query:
     tests: list[Test] = []
     errors: list[str] = []
     timed = False
-    for negated, key, compare, value in _parts(text):
+    for negated, key, compare, value in split_parts(text, ALIASES):
         if key is None:
             word = value.lower()
             if negated:
@@ -58,7 +59,7 @@ def parse_query(text: str) -> Query:
             continue
         name = ALIASES.get(key.lower())
         if name is None:
-            errors.append(_unknown(key))
+            errors.append(unknown_key(key, ALIASES, QUERY_KEYS))
             continue
         if not value:
             continue
@@ -84,8 +85,11 @@ _PART = re.compile(
 )
 
 
-def _parts(text: str) -> list[tuple[bool, str | None, str, str]]:
-    """(negated, key, comparison, value) of each part; a quote that is left open ends at the end."""
+def split_parts(text: str, names: Mapping[str, str]) -> list[tuple[bool, str | None, str, str]]:
+    """(negated, key, comparison, value) of each part; a quote that is left open ends at the end.
+
+    ``names`` are the keys that are known: an unknown one is a key only where a colon follows.
+    """
     out: list[tuple[bool, str | None, str, str]] = []
     position = 0
     while position < len(text):
@@ -98,7 +102,7 @@ def _parts(text: str) -> list[tuple[bool, str | None, str, str]]:
             continue
         position = match.end()
         key, raw = match["key"], match["value"] or ""
-        if key is not None and not match["sep"] and key.lower() not in ALIASES:
+        if key is not None and not match["sep"] and key.lower() not in names:
             # A name such as lr=0.1 is a word; only a colon makes an unknown key an error.
             key, raw = None, match[0][len(match["not"]) :]
         value = raw[1:].rstrip(raw[0]) if raw[:1] in ("'", '"') else raw
@@ -108,11 +112,12 @@ def _parts(text: str) -> list[tuple[bool, str | None, str, str]]:
     return out
 
 
-def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key.lower(), ALIASES, n=1, cutoff=0.5)
-    known = ", ".join(QUERY_KEYS)
+def unknown_key(key: str, aliases: Mapping[str, str], keys: Iterable[str]) -> str:
+    """A sentence for a key that is not there: ``aliases`` by every spelling, ``keys`` the names."""
+    near = difflib.get_close_matches(key.lower(), aliases, n=1, cutoff=0.5)
+    known = ", ".join(keys)
     if near:
-        return f"no filter key {key!r}; did you mean {ALIASES[near[0]]!r}?"
+        return f"no filter key {key!r}; did you mean {aliases[near[0]]!r}?"
     return f"no filter key {key!r}; there are {known}"
 
 

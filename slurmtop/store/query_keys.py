@@ -79,13 +79,14 @@ def search_text(job: Job) -> str:
     return "\n".join(part for part in parts if part).lower()
 
 
-def _choices(value: str) -> tuple[str, ...]:
+def choices_of(value: str) -> tuple[str, ...]:
+    """The values between commas, lower case."""
     return tuple(part for part in value.lower().split(",") if part)
 
 
 def _part_of(get: Callable[[Job], str | None]) -> Callable[[str, str], Test]:
     def make(_compare: str, value: str) -> Test:
-        wanted = _choices(value)
+        wanted = choices_of(value)
 
         def test(seen: Seen) -> bool:
             have = (get(seen.job) or "").lower()
@@ -100,28 +101,29 @@ def _same_as(get: Callable[[Job], str | None]) -> Callable[[str, str], Test]:
     """Names of people and accounts: the whole name, or its start before a ``*``."""
 
     def make(_compare: str, value: str) -> Test:
-        wanted = _choices(value)
+        wanted = choices_of(value)
 
         def test(seen: Seen) -> bool:
-            return _named(get(seen.job), wanted)
+            return is_named(get(seen.job), wanted)
 
         return test
 
     return make
 
 
-def _named(have: str | None, wanted: tuple[str, ...]) -> bool:
+def is_named(have: str | None, wanted: tuple[str, ...]) -> bool:
+    """Is ``have`` one of the names, or begins it as one that ends in ``*``?"""
     text = (have or "").lower()
     return any(text.startswith(one[:-1]) if one.endswith("*") else text == one for one in wanted)
 
 
 def _partition(_compare: str, value: str) -> Test:
-    wanted = _choices(value)
-    return lambda seen: any(_named(name, wanted) for name in seen.job.partitions)
+    wanted = choices_of(value)
+    return lambda seen: any(is_named(name, wanted) for name in seen.job.partitions)
 
 
 def _job_id(_compare: str, value: str) -> Test:
-    wanted = _choices(value)
+    wanted = choices_of(value)
 
     def test(seen: Seen) -> bool:
         job = seen.job
@@ -132,7 +134,7 @@ def _job_id(_compare: str, value: str) -> Test:
 
 
 def _node(_compare: str, value: str) -> Test:
-    wanted = _choices(value)
+    wanted = choices_of(value)
 
     def test(seen: Seen) -> bool:
         nodes = seen.job.nodes
@@ -140,7 +142,7 @@ def _node(_compare: str, value: str) -> Test:
             return False
         if any(one in nodes.lower() for one in wanted):
             return True
-        return any(_named(host, wanted) for host in seen.expand(nodes))
+        return any(is_named(host, wanted) for host in seen.expand(nodes))
 
     return test
 
@@ -148,7 +150,7 @@ def _node(_compare: str, value: str) -> Test:
 def _state(_compare: str, value: str) -> Test | str:
     phases: set[Phase] = set()
     words: set[str] = set()
-    for one in _choices(value):
+    for one in choices_of(value):
         word = _SHORT.get(one, one).replace("-", "_")
         if word in _PHASES:
             phases |= _PHASES[word]
@@ -204,7 +206,8 @@ _STATE_WORDS = frozenset(
     }
 )
 
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
+#: How a number is compared, by the sign in front of it.
+COMPARE: dict[str, Callable[[float, float], bool]] = {
     "": operator.eq,
     "=": operator.eq,
     "==": operator.eq,
@@ -221,7 +224,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _TIMES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
-def _read_count(text: str) -> float | None:
+def read_count(text: str) -> float | None:
+    """``8``, ``1.5k``; None for anything else."""
     match = _NUMBER.fullmatch(text)
     return float(match[1]) * _TIMES[match[2].lower()] if match else None
 
@@ -251,7 +255,7 @@ def _compared(
         limit = read(value)
         if limit is None:
             return f"{value!r} is no {shape}"
-        holds = _COMPARE[compare]
+        holds = COMPARE[compare]
 
         def test(seen: Seen) -> bool:
             have = get(seen)
@@ -283,9 +287,9 @@ def _gpus(seen: Seen) -> float | None:
 
 def _gpu(compare: str, value: str) -> Test | str:
     """A count, or the name of a type: ``gpu:>=8``, ``gpu:h100``."""
-    if compare or _read_count(value) is not None:
-        return _compared(_gpus, _read_count, "number")(compare, value)
-    wanted = _choices(value)
+    if compare or read_count(value) is not None:
+        return _compared(_gpus, read_count, "number")(compare, value)
+    wanted = choices_of(value)
 
     def test(seen: Seen) -> bool:
         tres = seen.job.tres
@@ -307,10 +311,10 @@ QUERY_KEYS: dict[str, _Make] = {
     "reason": _part_of(lambda job: job.reason),
     "id": _job_id,
     "gpu": _gpu,
-    "nodes": _compared(lambda seen: seen.job.node_count, _read_count, "number"),
+    "nodes": _compared(lambda seen: seen.job.node_count, read_count, "number"),
     "time": _compared(_elapsed, _read_span, "time such as 2h, 1d12h or 90 (minutes)"),
     "limit": _compared(_limit, _read_span, "time such as 2h, 1d12h or 90 (minutes)"),
-    "prio": _compared(lambda seen: seen.job.priority, _read_count, "number"),
+    "prio": _compared(lambda seen: seen.job.priority, read_count, "number"),
 }
 #: What stands before the colon, in all its spellings.
 ALIASES: dict[str, str] = {

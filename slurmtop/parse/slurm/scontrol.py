@@ -24,6 +24,7 @@ from slurmtop.model.job import ExitCode, Job, JobDetail, JobState, Tres
 from slurmtop.model.node import GresPool, Node
 from slurmtop.model.snapshot import BadRecord, Parsed
 from slurmtop.parse.slurm.ids import key_of, parse_job_id
+from slurmtop.parse.slurm.node_reasons import lost_gpus
 from slurmtop.parse.slurm.reasons import spelled_out
 from slurmtop.parse.slurm.scontrol_text import JobText, key_values, split_jobs
 from slurmtop.parse.slurm.states import parse_node_state, parse_state
@@ -235,6 +236,7 @@ def _node(fields: list[tuple[str, str]]) -> Node | None:
         reason=reason,
         reason_user=who,
         reason_at=parse_time(when or ""),
+        gpus_lost=lost_gpus(reason),
         fields=tuple(fields),
     )
 

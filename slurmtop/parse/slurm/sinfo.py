@@ -13,6 +13,7 @@ from dataclasses import replace
 from slurmtop.model.node import Node
 from slurmtop.model.snapshot import BadRecord, Parsed
 from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.node_reasons import lost_gpus
 from slurmtop.parse.slurm.squeue import split_records
 from slurmtop.parse.slurm.states import parse_node_state
 from slurmtop.parse.slurm.times import parse_time
@@ -121,6 +122,7 @@ def _node(found: dict[str, str], name: str, cluster: str) -> Node:
         reason=reason,
         reason_user=None if reason is None else value_or_none(get("reason_user", "")),
         reason_at=None if reason is None else parse_time(get("reason_at", "")),
+        gpus_lost=lost_gpus(reason),
     )
 
 
