@@ -1,0 +1,90 @@
+"""A real training over four nodes, and what its own ranks say of where they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster.fixtures import Cluster
+from tests.cluster.layout import ClusterError
+from tests.cluster.standins.cards import uuid_of
+
+JOBS = Path(__file__).parent / "jobs"
+_AT = re.compile(r"(?m)^rank (\d+) on (\S+) pid (\d+) sees ([\d,]+)$")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Rank:
+    """One rank by its own words: the number that its process has on its node, and its GPU."""
+
+    rank: int
+    host: str
+    pid: int
+    gpu: int
+
+    @property
+    def uuid(self) -> str:
+        return uuid_of(self.host, self.gpu)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """A job that trains until it is cancelled."""
+
+    cluster: Cluster
+    job: str
+    ranks: tuple[Rank, ...]
+
+    def on(self, host: str) -> list[Rank]:
+        return [one for one in self.ranks if one.host == host]
+
+    @property
+    def step(self) -> int:
+        """The newest step that its log tells."""
+        text = self.cluster.log(self.job).read_text()
+        return int(re.findall(r"(?m)^step (\d+)/", text)[-1])
+
+    def goes_on(self) -> None:
+        """Wait until it has made two more steps: nobody paused it."""
+        begun = self.step
+        self.cluster.wait_for("two more steps", lambda: self.step >= begun + 2, 20)
+
+
+@contextmanager
+def trains(
+    cluster: Cluster, script: str = "trains.sh", *, ranks: int = 8, **options: str | int | bool
+) -> Iterator[Training]:
+    """Submit one of ``jobs/trains*.sh`` and wait until all its ranks are at work."""
+    path = JOBS / "trains.py"
+    job = cluster.submit(
+        JOBS / script, job_name=f"{cluster.tag}-trains", export=f"ALL,TRAINS={path}", **options
+    )
+    try:
+        cluster.wait_state(job, "RUNNING")
+        yield Training(cluster=cluster, job=job, ranks=_ranks(cluster, job, ranks))
+    finally:
+        cluster.run("scancel", job, check=False)
+
+
+def _ranks(cluster: Cluster, job: str, count: int) -> tuple[Rank, ...]:
+    def text() -> str:
+        log = cluster.log(job)
+        return log.read_text() if log.exists() else ""
+
+    def at_work() -> bool:
+        if "Traceback" in text():
+            raise ClusterError(text())
+        return len(_AT.findall(text())) == count and "\nstep 2/" in text()
+
+    cluster.wait_for(f"{count} ranks of {job} at work", at_work, 120)
+    found = []
+    on_node: dict[str, list[tuple[int, int, list[str]]]] = {}
+    for rank, host, pid, devices in _AT.findall(text()):
+        on_node.setdefault(host, []).append((int(rank), int(pid), devices.split(",")))
+    for host, here in on_node.items():
+        for local, (rank, pid, devices) in enumerate(sorted(here)):
+            found.append(Rank(rank=rank, host=host, pid=pid, gpu=int(devices[local])))
+    return tuple(sorted(found))
