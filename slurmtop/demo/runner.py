@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Callable
 
 from slurmtop.demo import (
+    answers_gpus,
+    answers_nodes,
     answers_sacct,
     answers_sacctmgr,
     answers_scancel,
@@ -27,6 +29,8 @@ _RPCS = {
     "scancel": ("REQUEST_KILL_JOB",),
     "sdiag": ("REQUEST_STATS_INFO",),
 }
+#: Between two rounds of a stream, by the reader's watch.
+ROUND_S = 2.0
 _SDIAG = Table(
     "sdiag",
     flags={"all": "a", "help": "h", "reset": "r", "sort-by-id": "i", "sort-by-time": "t",
@@ -80,6 +84,17 @@ class DemoRunner:
     async def stream(self, command: Command) -> AsyncIterator[bytes]:
         done = await self.run(command)
         yield done.stdout
+        script = answers_nodes.script_of(command.argv)
+        if command.host is None or script is None or script[0] != "slurmtop-gpus":
+            return
+        words = script[1]
+        goes_on = answers_gpus.streams(words)
+        while goes_on:
+            node = answers_nodes.node_of(self._view(), command.host)
+            text, goes_on = answers_gpus.one_round(self._view(), node, words)
+            yield text.encode()
+            if goes_on:
+                await self._clock.sleep(ROUND_S)
 
     async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
         return files.read(self._view(), path, offset, length)
@@ -98,8 +113,7 @@ class DemoRunner:
         if not command.argv:
             return said(err="no command was given\n", rc=127)
         if command.host is not None:
-            complaint = f"ssh: connect to host {command.host} port 22: Connection refused\n"
-            return said(err=complaint, rc=255)
+            return answers_nodes.answer(self._view(), command.host, command.argv)
         program, argv = command.argv[0].rpartition("/")[2], command.argv[1:]
         answer = self._programs.get(program)
         if answer is None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from slurmtop.demo.gpus import ASIDE
 from slurmtop.demo.jobs import DemoJob, Run
 from slurmtop.demo.logs import Lines, Piece, Text
 from slurmtop.demo.specs import scatter
@@ -25,8 +26,6 @@ BATCH_STEPS = 1_250
 BAR_STEPS = 2_400
 BAR_SAVED = 1_680
 _BUS_IDS = ("1b000", "43000", "52000", "61000", "9d000", "c3000", "d1000", "df000")
-_ASIDE = 11
-"""The rank that never comes to the collective in the job that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def _hang(teller: Teller, t: int, step: int) -> Iterator[Piece]:
     lines = []
     for rank in range(teller.ranks):
         what = f"backward done, entering all_reduce {sequence}"
-        if rank == _ASIDE:
+        if rank == ASIDE:
             what = "dataloader worker 2: opening shard-000731.tar"
         lines.append(f"[rank{rank}]: {teller.stamp(t)} step {step + 1} {what}")
     yield _text(t, *lines)
@@ -183,7 +182,7 @@ def _hang(teller: Teller, t: int, step: int) -> Iterator[Piece]:
         *(
             line
             for rank in range(teller.ranks)
-            if rank != _ASIDE
+            if rank != ASIDE
             for line in _watchdog(teller, late, rank, sequence)
         ),
     )
