@@ -1,0 +1,305 @@
+"""Which processes of a job are its ranks. Pure.
+
+A rank is the one process that a person means by it: what torchrun, srun or mpirun started in the
+end, behind shells and containers. Never the agent of torchrun, never srun or slurmstepd, and never
+a worker of a data loader or another helper that has merely inherited its rank's environment.
+
+Where two processes may be meant, both are told with their rank unknown: nobody guesses.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from slurmtop.model.look import HostLook
+from slurmtop.model.process import NodeProcess, NodeProcesses, RankProcess, Rung
+from slurmtop.triage.identity import Identity, Source, trusted
+from slurmtop.triage.process_tree import DEAD, Tree
+from slurmtop.triage.programs import Part, is_python, option_of, part_of, program_of
+
+#: Of two that may be the work, one with this many times the threads of the other is it.
+_MANY_TIMES = 2
+#: These agents start a single rank without a word in its environment.
+_START_ONE = ("accelerate", "deepspeed")
+
+
+def rank_processes(looks: Sequence[NodeProcesses], job: str) -> tuple[RankProcess, ...]:
+    """The ranks of ``job`` (its raw number) in ``looks``, by step, rank and host.
+
+    A look that failed adds nothing: who asks must say which nodes were not seen.
+    """
+    mine = {
+        process.key: process
+        for look in looks
+        for process in look.processes
+        if process.job == job and process.state not in DEAD
+    }
+    identities = trusted(mine.values())
+    trees = []
+    for host in dict.fromkeys(process.host for process in mine.values()):
+        processes = {one.pid: one for one in mine.values() if one.host == host}
+        trees.append(Tree(processes, {p: who for (at, p), who in identities.items() if at == host}))
+    named = {id(tree): _named(tree) for tree in trees}
+    nobody = not any(named.values())
+    found: list[RankProcess] = []
+    for tree in trees:
+        found += named[id(tree)]
+        # Without any name in the whole job the plain programs are meant; else only where the
+        # names could not be read.
+        if nobody or (not named[id(tree)] and _unreadable(tree)):
+            found += _without_names(tree)
+    working = {one.process.step for one in found if part_of(one.process) is Part.WORK}
+    if working:
+        # A shell between two commands stays a rank of its step; a step of shells is no training.
+        found = [one for one in found if one.process.step in working and not _is_tool(one)]
+    return tuple(sorted(found, key=_order))
+
+
+def ranks_by_gpu(
+    look: HostLook, ranks: Iterable[RankProcess]
+) -> Mapping[str, tuple[RankProcess, ...]]:
+    """The ranks on each GPU of one host, by the GPU's UUID and in the order of ``ranks``.
+
+    A process on a GPU that a rank started counts for that rank. A GPU whose processes belong to
+    no rank is not there.
+    """
+    gpus = look.gpus
+    if gpus is None or gpus.processes is None:
+        return {}
+    uuids: dict[int | None, str | None] = {one.index: one.uuid for one in gpus.samples}
+    uuids.pop(None, None)
+    by_pid = {one.process.pid: one for one in ranks if one.process.host == look.host}
+    parents = {p.pid: p.ppid for p in look.processes.processes} if look.processes else {}
+    out: dict[str, list[RankProcess]] = {}
+    for process in gpus.processes:
+        uuid = process.gpu_uuid or uuids.get(process.gpu_index)
+        at, seen = process.pid, set[int]()
+        while at not in by_pid and at in parents and at not in seen:
+            seen.add(at)
+            at = parents[at]
+        rank = by_pid.get(at)
+        if uuid is not None and rank is not None and rank not in out.setdefault(uuid, []):
+            out[uuid].append(rank)
+    place = {one.process.key: number for number, one in enumerate(by_pid.values())}
+    return {
+        uuid: tuple(sorted(those, key=lambda one: place[one.process.key]))
+        for uuid, those in out.items()
+        if those
+    }
+
+
+def _named(tree: Tree) -> list[RankProcess]:
+    """The ranks of one host that their environment names."""
+    groups: dict[Identity, list[NodeProcess]] = {}
+    for pid, who in tree.identities.items():
+        groups.setdefault(who, []).append(tree.processes[pid])
+    found: list[RankProcess] = []
+    for who, members in _newest_attempts(groups).items():
+        for top in _tops(tree, who, members):
+            found += _told(tree, _chosen(_resolved(tree, top, who)), who)
+    elders = _elders(tree, found)
+    return _without_helpers(tree, [*found, *elders], {one.process.pid for one in elders})
+
+
+def _newest_attempts(
+    groups: Mapping[Identity, list[NodeProcess]],
+) -> dict[Identity, list[NodeProcess]]:
+    """Without what is left of an attempt where the same rank runs in a newer one."""
+    newest: dict[Identity, int] = {}
+    for who in groups:
+        if who.attempt is not None:
+            same = replace(who, attempt=None)
+            newest[same] = max(newest.get(same, 0), who.attempt)
+    return {
+        who: members
+        for who, members in groups.items()
+        if who.attempt is None or who.attempt == newest[replace(who, attempt=None)]
+    }
+
+
+def _tops(tree: Tree, who: Identity, members: Sequence[NodeProcess]) -> list[NodeProcess]:
+    """The members that no other one started: one, unless some have lost their parent.
+
+    Of a rank that has died its data loaders may live on, with its environment and another parent.
+    """
+    pids = {one.pid for one in members}
+    tops = [one for one in members if one.ppid not in pids]
+    tops = [one for one in tops if tree.parts[one.pid] is not Part.HELPER]
+    by_agent = any(one.variable("TORCHELASTIC_RUN_ID") is not None for one in tops)
+    if who.source is Source.TORCH and by_agent:
+        if tree.has_agent(who.step):
+            tops = [one for one in tops if any(map(tree.is_torch_agent, tree.above(one)))]
+    elif tree.knows_tasks:
+        tops = [one for one in tops if tree.below_task(one)]
+    return sorted(tops, key=lambda one: (one.start_ticks, one.pid))[:1]
+
+
+def _resolved(tree: Tree, process: NodeProcess, who: Identity) -> list[NodeProcess]:
+    """The work below ``process``, which bears ``who``; several where it cannot be told.
+
+    Empty where it has only started ranks, which have names of their own.
+    """
+    part = tree.parts[process.pid]
+    if part is Part.HELPER:
+        return []
+    others = [
+        one
+        for one in tree.below(process)
+        if tree.identities.get(one.pid, who) != who and tree.parts[one.pid] is not Part.HELPER
+    ]
+    if part is Part.AGENT and (others or not program_of(process).startswith(_START_ONE)):
+        return []
+    if part in (Part.WRAPPER, Part.AGENT):
+        return [] if others else _in_wrapper(tree, process, who)
+    # What torchrun has started is a rank, also where it starts an evaluation of many ranks itself.
+    started = process.variable("TORCHELASTIC_RUN_ID") is not None and who.source is Source.TORCH
+    if others and not started and part is Part.WORK and _is_launcher(tree, process, others):
+        return []
+    return [process]
+
+
+def _in_wrapper(tree: Tree, process: NodeProcess, who: Identity) -> list[NodeProcess]:
+    below = [
+        one
+        for one in tree.children.get(process.pid, ())
+        if tree.parts[one.pid] not in (Part.TOOL, Part.HELPER)
+    ]
+    if not below:
+        # A shell that does the work itself, or is between two commands.
+        return [] if tree.parts[process.pid] is Part.AGENT else [process]
+    return _chosen([found for one in below for found in _resolved(tree, one, who)])
+
+
+def _is_launcher(tree: Tree, process: NodeProcess, others: Sequence[NodeProcess]) -> bool:
+    """Are ``others``, which it started under other names, the ranks and not it?"""
+    names = {(tree.identities[one.pid].rank, tree.identities[one.pid].local_rank) for one in others}
+    if len(names) > 1:
+        return True
+    # One alone may be the rank, or a helper that was given the rank's names.
+    first = min(others, key=lambda one: one.start_ticks)
+    own, its = process.threads, first.threads
+    grows = own is not None and its is not None and its >= own
+    return grows and program_of(first) != program_of(process)
+
+
+def _chosen(found: Sequence[NodeProcess]) -> list[NodeProcess]:
+    """The one of several that is the work, where that can be told."""
+    if len(found) < 2:
+        return list(found)
+    python = [one for one in found if is_python(one)] or list(found)
+    if len(python) == 1:
+        return python
+    by_threads = sorted(python, key=lambda one: one.threads or 0, reverse=True)
+    most, next_most = (one.threads or 0 for one in by_threads[:2])
+    return by_threads[:1] if most >= _MANY_TIMES * max(1, next_most) else by_threads
+
+
+def _elders(tree: Tree, found: Sequence[RankProcess]) -> list[RankProcess]:
+    """Programs that are their node's first rank and have started their sisters (Lightning)."""
+    sisters: dict[int, list[RankProcess]] = {}
+    for one in found:
+        who = tree.identities.get(one.process.pid)
+        if who is not None and who.source is Source.LOCAL:
+            sisters.setdefault(one.process.ppid, []).append(one)
+    out = []
+    for pid, those in sisters.items():
+        elder = tree.processes.get(pid)
+        same = elder is not None and all(program_of(o.process) == program_of(elder) for o in those)
+        if elder is not None and same and all(one.local_rank != 0 for one in those):
+            first = those[0]
+            # The sisters' numbers are true of a single node only, and so is this one.
+            rank = None if first.rank is None else 0
+            out.append(replace(first, process=elder, rank=rank, local_rank=0))
+    return out
+
+
+def _without_helpers(
+    tree: Tree, found: Sequence[RankProcess], elders: set[int]
+) -> list[RankProcess]:
+    """What a rank has started is none, whatever its environment says."""
+    ranks = {one.process.pid for one in found} - elders
+    out: dict[int, RankProcess] = {}
+    for one in found:
+        if not any(above.pid in ranks for above in tree.above(one.process)):
+            # Of an elder its own word comes last and counts.
+            out[one.process.pid] = one
+    return list(out.values())
+
+
+def _without_names(tree: Tree) -> list[RankProcess]:
+    """The work on a host whose environments say nothing: by command lines, or unknown."""
+    tops = [
+        one
+        for one in tree.processes.values()
+        if one.ppid not in tree.processes and one.step != "extern"
+    ]
+    out: list[RankProcess] = []
+    for top in tops:
+        for one in _work_below(tree, top):
+            rank, local = _by_argv(tree, one)
+            told = rank is not None or local is not None
+            rung = Rung.ARGV if told else Rung.UNKNOWN
+            out.append(RankProcess(process=one, rank=rank, local_rank=local, rung=rung))
+    return out
+
+
+def _work_below(tree: Tree, process: NodeProcess) -> list[NodeProcess]:
+    part = tree.parts[process.pid]
+    below = tree.children.get(process.pid, ())
+    if part is Part.HELPER:
+        return []
+    found = [one for child in below for one in _work_below(tree, child)]
+    if part is Part.AGENT:
+        return found
+    if part is Part.WRAPPER:
+        work = [one for one in found if tree.parts[one.pid] is Part.WORK]
+        # Ranks that a shell started one by one are told by their numbers.
+        numbers = {_by_argv(tree, one) for one in work}
+        return work if len(numbers) == len(work) else _chosen(work or found)
+    numbers = {_by_argv(tree, one) for one in found}
+    return found if len(numbers) > 1 and (None, None) not in numbers else [process]
+
+
+def _by_argv(tree: Tree, process: NodeProcess) -> tuple[int | None, int | None]:
+    """Rank and local rank by ``--rank`` and ``--local_rank``."""
+    rank, local = option_of(process, "rank"), option_of(process, "local_rank")
+    if rank is None and local is not None:
+        for agent in filter(tree.is_torch_agent, tree.above(process)):
+            node = option_of(agent, "node_rank")
+            each = option_of(agent, "nproc_per_node")
+            if node is not None and each is not None:
+                rank = node * each + local
+    return rank, local
+
+
+def _unreadable(tree: Tree) -> bool:
+    """Are there programs at work whose environment was not readable?"""
+    return any(
+        one.env is None and tree.parts[one.pid] is Part.WORK for one in tree.processes.values()
+    )
+
+
+def _told(tree: Tree, found: Sequence[NodeProcess], who: Identity) -> list[RankProcess]:
+    if len(found) != 1:
+        return [RankProcess(process=one) for one in found]
+    # What the shell above it did not know yet it may know itself.
+    own = tree.identities.get(found[0].pid, who)
+    return [
+        RankProcess(
+            process=found[0],
+            rank=who.rank,
+            local_rank=who.local_rank if own.local_rank is None else own.local_rank,
+            world_size=who.world_size if own.world_size is None else own.world_size,
+            attempt=who.attempt,
+            rung=Rung.ENVIRONMENT,
+        )
+    ]
+
+
+def _is_tool(one: RankProcess) -> bool:
+    return part_of(one.process) is Part.TOOL
+
+
+def _order(one: RankProcess) -> tuple[int, str, bool, int, str, int]:
+    step = one.process.step or ""
+    number = int(step) if step.isdigit() else -1
+    return (number, step, one.rank is None, one.rank or 0, one.process.host, one.process.pid)
