@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from slurmtop.cli.errors import SIGNAL_STATUS
 from slurmtop.cli.options import Options
@@ -18,12 +20,16 @@ from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info, scance
 from slurmtop.collect.facts import gather_job_facts
 from slurmtop.collect.poller import Poller, Source, SourceFailed
 from slurmtop.collect.sacct import Accounting
+from slurmtop.collect.sinfo import NodeSource
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
+from slurmtop.model.node import Node
 from slurmtop.model.ports import RunnerError
 from slurmtop.model.snapshot import Parsed, Snapshot
 from slurmtop.ui.services import ActionExecutor, OnHealth, OnQueue, QueuePoller, Services
+
+T = TypeVar("T")
 
 #: How long the first paint may wait for the name of the cluster.
 _NAME_WAIT_S = 0.3
@@ -122,6 +128,22 @@ async def _cluster_info(wiring: Wiring) -> ClusterInfo:
         return ClusterInfo()
 
 
+def _poller(
+    wiring: Wiring,
+    source: Source[T],
+    on_value: Callable[[Snapshot[T]], None],
+    on_health: OnHealth,
+) -> Poller[T]:
+    if wiring.data_clock is None:
+        return Poller(source, wiring.clock, on_value, on_health)
+
+    def answered(snapshot: Snapshot[T]) -> None:
+        # The poller lives in the reader's time, what it brings in the cluster's.
+        on_value(replace(snapshot, sampled_at=wiring.clock.now()))
+
+    return Poller(source, wiring.data_clock, answered, on_health)
+
+
 def make_services(
     wiring: Wiring,
     config: Config,
@@ -138,14 +160,13 @@ def make_services(
         source: Source[Parsed[Job]] = wiring.queue_source(
             all_users=user is None, user=user, interval_s=config.queue_interval_s
         )
-        if wiring.data_clock is None:
-            return Poller(source, wiring.clock, on_value, on_health)
+        return _poller(wiring, source, on_value, on_health)
 
-        def answered(snapshot: Snapshot[Parsed[Job]]) -> None:
-            # The poller lives in the reader's time, what it brings in the cluster's.
-            on_value(replace(snapshot, sampled_at=wiring.clock.now()))
-
-        return Poller(source, wiring.data_clock, answered, on_health)
+    def open_nodes(
+        *, on_value: Callable[[Snapshot[Parsed[Node]]], None], on_health: OnHealth
+    ) -> QueuePoller:
+        source = NodeSource(wiring.runner, cluster=wiring.cluster, mark=wiring.mark)
+        return _poller(wiring, source, on_value, on_health)
 
     async def gather_facts(
         asked: str,
@@ -174,6 +195,7 @@ def make_services(
         uid=wiring.who.uid,
         user=wiring.who.name,
         open_queue=open_queue,
+        open_nodes=open_nodes,
         gather_facts=gather_facts,
         executor=executor,
         world=make_world(wiring, os.environ),

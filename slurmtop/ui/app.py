@@ -28,10 +28,12 @@ from slurmtop.ui.keys import KEYS, Level
 from slurmtop.ui.messages import (
     GpusChanged,
     HealthChanged,
+    NodesChanged,
     QueueChanged,
     RefreshAsked,
     SecondPassed,
 )
+from slurmtop.ui.nodes_feed import NodesFeed
 from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.leaving import Underway
 from slurmtop.ui.screens.base import BaseScreen
@@ -62,6 +64,7 @@ class SlurmtopApp(App[None]):
         self.own_keys, key_troubles = keymap_of(services.config)
         self.feed = QueueFeed(services, self._events_came, self._health_came)
         self.gpus = GpuFeed(services, lambda: self.book, self._gpus_came, self._broke)
+        self.nodes = NodesFeed(services, lambda: self.tell_screens(NodesChanged))
         self.last_job: JobKey | None = None
         self.underway: list[Underway] = []
         """Actions between the yes and their outcome."""
@@ -261,8 +264,17 @@ class SlurmtopApp(App[None]):
         key = key or self.last_job
         if key is None:
             self.notify("there is no job to open", timeout=3)
-        elif len(self.screen_stack) == 1:
+        elif len(self.screen_stack) == 1 or "nodes" in getattr(screen, "SCOPES", ()):
             self.open_job(key)
+
+    def action_show_nodes(self) -> None:
+        """The Nodes screen on top of the queue; where it lies below a job, back to it."""
+        from slurmtop.ui.screens.nodes import NodesScreen
+
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, NodesScreen):
+            self.pop_screen()
+        if not isinstance(self.screen, NodesScreen):
+            self.push_screen(NodesScreen())
 
     async def action_back(self) -> None:
         screen = self.screen

@@ -17,7 +17,7 @@ class Level(StrEnum):
 class Key:
     """``id`` is the name in the keymap file; ``action`` the Textual action it runs.
 
-    ``scope`` is ``app``, ``jobs``, ``job`` or ``logs``: where the key is alive; ``also`` are
+    ``scope`` is ``app``, ``jobs``, ``job``, ``logs`` or ``nodes``: where the key is alive; ``also`` are
     further ones. ``footer`` says whether the short label stands in the footer (at most eight a
     screen do).
     """
@@ -42,6 +42,13 @@ def _acting(id: str, key: str, action: str, label: str, help: str, *, footer: bo
     return Key(id, (key,), action, label, help, "jobs", Level.ASK, footer, also=("job",))
 
 
+def _nodes(
+    id: str, keys: tuple[str, ...], action: str, label: str, help: str, footer: bool = False
+) -> Key:
+    """A key of the Nodes screen; nothing there changes a node."""
+    return Key(f"nodes.{id}", keys, action, label, help, "nodes", footer=footer)
+
+
 KEYS: tuple[Key, ...] = (
     Key("app.quit", ("q",), "quit", "quit", "Leave slurmtop", "app", footer=True),
     Key("app.help", ("question_mark",), "help", "help", "Show every key", "app", footer=True),
@@ -49,6 +56,7 @@ KEYS: tuple[Key, ...] = (
     Key("app.back", ("escape",), "back", "back", "Close, or go back one screen", "app"),
     Key("app.jobs", ("1",), "show_jobs", "jobs", "The queue", "app"),
     Key("app.job", ("2",), "show_job", "job", "The job under the cursor, or the last one", "app"),
+    Key("app.nodes", ("3",), "show_nodes", "nodes", "The nodes: states, GPUs, what fits", "app"),
     Key(
         "app.refresh", ("r",), "refresh_now", "refresh", "Ask Slurm now (at most every 2 s)", "app"
     ),
@@ -159,6 +167,35 @@ KEYS: tuple[Key, ...] = (
     Key("job.top", ("g", "home"), "scroll_tab('home')", "top", "To the first line", "job"),
     Key("job.bottom", ("G", "end"), "scroll_tab('end')", "bottom", "To the last line", "job"),
     Key(
+        "gpus.metric",
+        ("m",),
+        "next_metric",
+        "metric",
+        "Show the next metric of the GPUs",
+        "gpus",
+        footer=True,
+    ),
+    Key(
+        "gpus.sort",
+        ("s",),
+        "next_sort",
+        "worst first",
+        "The worst nodes first, or in their order",
+        "gpus",
+        footer=True,
+    ),
+    Key(
+        "gpus.chart",
+        ("p",),
+        "chart",
+        "chart",
+        "The last hour: of this GPU, of the nodes, or no chart",
+        "gpus",
+        footer=True,
+    ),
+    Key("gpus.left", ("h",), "gpu_left", "GPU left", "The GPU to the left", "gpus"),
+    Key("gpus.right", ("l",), "gpu_right", "GPU right", "The GPU to the right", "gpus"),
+    Key(
         "logs.follow", ("f",), "follow", "follow", "Follow the end of the log", "logs", footer=True
     ),
     Key(
@@ -176,6 +213,21 @@ KEYS: tuple[Key, ...] = (
         "logs",
         footer=True,
     ),
+    _nodes("open", ("enter",), "open", "open", "Look at the node; there: open the job", True),
+    _nodes("job", ("o",), "open_there", "job", "Open the job on the node"),
+    _nodes("up", ("k", "up"), "cursor_up", "up", "One node up; inside, one job up"),
+    _nodes("down", ("j", "down"), "cursor_down", "down", "One node down; inside, one job down"),
+    _nodes("page_up", ("pageup", "ctrl+b"), "page_up", "page up", "One page up"),
+    _nodes("page_down", ("pagedown", "ctrl+f"), "page_down", "page down", "One page down"),
+    _nodes("top", ("g", "home"), "cursor_top", "top", "First node"),
+    _nodes("bottom", ("G", "end"), "cursor_bottom", "bottom", "Last node"),
+    _nodes("filter", ("slash",), "filter", "filter", "Filter: words and key:value", True),
+    _nodes("fit", ("f",), "fit", "fits?", "Where would it fit? 4x8, a GPU type, a partition", True),
+    _nodes("sort", ("s",), "next_sort", "sort", "Next sort order", True),
+    _nodes("reverse", ("i",), "reverse_sort", "reverse", "Turn the sort order round"),
+    _nodes("all_users", ("a",), "all_users", "all users", "Everybody's jobs, or only mine", True),
+    _nodes("problems", ("exclamation_mark",), "problems", "problems", "Only nodes in trouble"),
+    _nodes("copy", ("y",), "copy", "copy", "Copy the node's name to the clipboard"),
     _acting(
         "job.cancel", "K", "cancel", "cancel", "Cancel the job or the marked jobs", footer=True
     ),
@@ -224,7 +276,11 @@ def key_sign(key: str) -> str:
 
 
 #: Which scopes hear a key together: those of the app and of one screen.
-_TOGETHER = (frozenset({"app", "jobs"}), frozenset({"app", "job", "logs"}))
+_TOGETHER = (
+    frozenset({"app", "jobs"}),
+    frozenset({"app", "job", "logs"}),
+    frozenset({"app", "nodes"}),
+)
 
 
 def conflicts(keys: tuple[Key, ...] = KEYS) -> list[tuple[str, Key, Key]]:

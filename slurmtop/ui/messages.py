@@ -30,6 +30,10 @@ class GpusChanged(Message, bubble=False):
         self.hosts = hosts
 
 
+class NodesChanged(Message, bubble=False):
+    """There is news of the cluster's nodes; ``app.nodes`` holds it."""
+
+
 class SecondPassed(Message, bubble=False):
     """One second of the injected clock went by: repaint what visibly ticks."""
 

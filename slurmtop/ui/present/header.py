@@ -54,14 +54,22 @@ def header_lines(head: QueueHead, width: int) -> tuple[Line, ...]:
     """Two lines of at most ``width`` cells; more where the health needs more words."""
     whose = "everybody" if head.all_users else f"jobs of {visible(head.user)}"
     who: list[Line] = [((visible(head.cluster) or "slurmtop", "strong"),), ((whose, ""),)]
-    marks = join(_marks(head))
+    marks = mark_line(
+        demo=head.demo, replay=head.replay, read_only=head.read_only, dry_run=head.dry_run
+    )
     room = width - line_width(marks) - 1
     left = join([*who, *_count_lines(head.counts, short=False)])
     if line_width(left) > room:
         left = join([*who, *_count_lines(head.counts, short=True)])
+    return head_block(left, marks, head.health, join(_modes(head)), width)
+
+
+def head_block(
+    left: Line, marks: Line, health: HealthWords, modes: Line, width: int
+) -> tuple[Line, ...]:
+    """What there is and how the screen runs; below how fresh it is, and the ``modes``."""
     first = ends(left, marks, width)
-    words, role = head.health.sentence, head.health.role
-    modes = join(_modes(head))
+    words, role = health.sentence, health.role
     if line_width(modes) + len(words) + 1 <= width:
         return (first, ends(((words, role),), modes, width))
     wrapped: list[Line] = [((line, role),) for line in wrap(words, max(8, width))]
@@ -84,17 +92,18 @@ def _count_lines(counts: tuple[Count, ...] | None, *, short: bool) -> list[Line]
     return [join(out, " ")] if short else out
 
 
-def _marks(head: QueueHead) -> list[Line]:
+def mark_line(*, demo: str, replay: str, read_only: bool, dry_run: bool) -> Line:
+    """What must never be overlooked: that it is a demo, a recording, read-only, a dry run."""
     out: list[Line] = []
-    if head.demo:
-        out.append(((f"DEMO {visible(head.demo)}, simulated", "warn"),))
-    if head.replay:
-        out.append(((f"REPLAY of {head.replay}", "warn"),))
-    if head.read_only:
+    if demo:
+        out.append(((f"DEMO {visible(demo)}, simulated", "warn"),))
+    if replay:
+        out.append(((f"REPLAY of {replay}", "warn"),))
+    if read_only:
         out.append((("read-only", "warn"),))
-    if head.dry_run:
+    if dry_run:
         out.append((("DRY RUN", "warn"),))
-    return out
+    return join(out)
 
 
 def _modes(head: QueueHead) -> list[Line]:

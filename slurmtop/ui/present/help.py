@@ -11,7 +11,9 @@ _SCOPES = {
     _CONTROL: "Control: each of these asks before it does anything",
     "jobs": "On the Jobs screen",
     "job": "On the Job screen",
+    "gpus": "Among the GPUs of a job",
     "logs": "In a log",
+    "nodes": "On the Nodes screen",
     "app": "Everywhere",
 }
 _KEY_CELLS = 14

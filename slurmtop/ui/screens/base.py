@@ -46,6 +46,11 @@ class BaseScreen(Screen[None]):
         for footer in self.query(KeyFooter):
             footer.refresh()
 
+    def recorded_text(self) -> str:
+        """When what is shown was recorded, "" where it is live."""
+        at = self.services.recorded_at()
+        return "" if at is None else f"{at.astimezone(self.services.zone):%Y-%m-%d %H:%M:%S}"
+
     @property
     def current_job(self) -> JobKey | None:
         """The job that this screen is about, or the one under its cursor."""

@@ -161,16 +161,12 @@ class JobsScreen(ActingScreen):
                 read_only=services.read_only,
                 dry_run=services.dry_run,
                 demo=services.demo,
-                replay=self._recorded(),
+                replay=self.recorded_text(),
                 idle=feed.idle,
                 private_data=services.private_data and feed.shows_all_users,
             ),
             width,
         )
-
-    def _recorded(self) -> str:
-        at = self.services.recorded_at()
-        return "" if at is None else f"{at.astimezone(self.services.zone):%Y-%m-%d %H:%M:%S}"
 
     # The painter of the rows
 

@@ -43,8 +43,11 @@ class FilterBar(Horizontal):
     FilterBar > LinesBox { width: 3fr; height: 1; margin-left: 1; }
     """
 
-    def __init__(self, apply: Callable[[str], None], back_to: Widget) -> None:
+    def __init__(
+        self, apply: Callable[[str], None], back_to: Widget, *, label: str = "filter:"
+    ) -> None:
         super().__init__()
+        self._label = label
         self._apply = apply
         self._back_to = back_to
         self._message: Line = ()
@@ -52,7 +55,7 @@ class FilterBar(Horizontal):
         self._box = LinesBox(lambda _width: (self._message,))
 
     def compose(self) -> ComposeResult:
-        yield Static("filter:", markup=False)
+        yield Static(self._label, markup=False)
         yield self._input
         yield self._box
 
@@ -60,6 +63,11 @@ class FilterBar(Horizontal):
         """Show the line and put the focus into it, before the next key is looked at."""
         self.display = True
         self._input.enter()
+
+    def restore(self, text: str) -> None:
+        """Show a filter that holds already; the focus stays where it is."""
+        self.display = True
+        self._input.value = text
 
     def clear(self) -> None:
         """Forget the filter and hide."""

@@ -1,0 +1,135 @@
+"""The lines above the table of nodes, and what stands there when there are no rows. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from slurmtop.model.text import visible
+from slurmtop.model.units import count_text, plural
+from slurmtop.store.nodes import NodeTotals
+from slurmtop.ui.present.header import head_block, mark_line
+from slurmtop.ui.present.health import Condition, HealthWords
+from slurmtop.ui.present.job import moment_text
+from slurmtop.ui.present.spans import Line, join, line_width, wrap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesHead:
+    """What the header says. ``totals`` is None until the nodes have answered once."""
+
+    cluster: str
+    totals: NodeTotals | None
+    health: HealthWords
+    calls: int
+    all_users: bool = False
+    jobs_old: bool = False
+    """The jobs beside the nodes are older than they should be, or not known yet."""
+    sort: str = "trouble"
+    reverse: bool = False
+    problems_only: bool = False
+    read_only: bool = False
+    dry_run: bool = False
+    demo: str = ""
+    replay: str = ""
+    idle: bool = False
+    way: str = ""
+    """How slurmtop gets onto nodes, "" while that is not known."""
+
+
+def nodes_header_lines(head: NodesHead, width: int) -> tuple[Line, ...]:
+    """Two lines of at most ``width`` cells; more where the health needs more words."""
+    marks = mark_line(
+        demo=head.demo, replay=head.replay, read_only=head.read_only, dry_run=head.dry_run
+    )
+    name: Line = ((visible(head.cluster) or "slurmtop", "strong"),)
+    left = join([name, *_totals(head.totals, short=False)])
+    if line_width(left) > width - line_width(marks) - 1:
+        left = join([name, *_totals(head.totals, short=True)])
+    return head_block(left, marks, head.health, join(_modes(head)), width)
+
+
+def _totals(totals: NodeTotals | None, *, short: bool) -> list[Line]:
+    if totals is None:
+        return [(("no count yet", "dim"),)]
+    out: list[Line] = [((plural(totals.nodes, "node"), "strong"),)]
+    trouble = [(totals.broken, "broken", "bad"), (totals.drained, "drained", "warn")]
+    if not short:
+        trouble.append((totals.away, "away", "dim"))
+    out += [((f"{count_text(n)} {word}", role),) for n, word, role in trouble if n]
+    if totals.gpus:
+        more = f", {count_text(totals.idle)} idle not to be had" if totals.idle else ""
+        lost = f", {count_text(totals.lost)} lost" if totals.lost else ""
+        used = f"{count_text(totals.used)} of {plural(totals.gpus, 'GPU')} used"
+        text = f"{used}, {count_text(totals.free)} free"
+        out.append(((text + ("" if short else more) + lost, ""),))
+    if totals.untold:
+        out.append(((f"{count_text(totals.untold)} nodes not counted", "warn"),))
+    return out
+
+
+def _modes(head: NodesHead) -> list[Line]:
+    out: list[Line] = []
+    if head.problems_only:
+        out.append((("only problems", "warn"),))
+    if head.idle:
+        out.append((("idle, asking less often", "dim"),))
+    if head.sort != "trouble" or head.reverse:
+        out.append(((f"by {head.sort}{', reversed' if head.reverse else ''}", "label"),))
+    if head.way:
+        out.append(((f"nodes by {head.way}", "dim"),))
+    whose = "everybody's jobs" if head.all_users else "your jobs"
+    old = " are old" if head.jobs_old else ""
+    out.append(((whose + old, "warn" if old else "dim"),))
+    out.append(((f"{head.calls} calls/min", "dim"),))
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoNodes:
+    """Why the table may be empty. ``hidden`` counts nodes that the filter takes out."""
+
+    health: HealthWords
+    good_at: datetime | None
+    hidden: int = 0
+    filter_text: str = ""
+    filter_error: str | None = None
+    problems_only: bool = False
+
+
+def no_nodes_lines(
+    why: NoNodes, now: datetime, width: int, zone: tzinfo | None = None
+) -> tuple[Line, ...]:
+    """What stands in the place of rows. An outage never looks like a cluster without nodes."""
+    condition = why.health.condition
+    texts: list[tuple[str, str]]
+    if condition is Condition.LOADING:
+        texts = [("Loading", "busy"), (why.health.body, "dim")]
+    elif condition in (Condition.SILENT, Condition.REFUSED):
+        title = "Slurm has not answered" if condition is Condition.SILENT else "Slurm refused"
+        texts = [
+            (title, "bad"),
+            (why.health.body, ""),
+            ("This is not an empty cluster: nothing is known about its nodes.", "strong"),
+        ]
+    elif why.hidden:
+        nodes = plural(why.hidden, "node")
+        if why.problems_only and not why.filter_text:
+            texts = [(f"No node is in trouble: {nodes} shown again with !", "good")]
+        else:
+            texts = [(f"No node matches {visible(why.filter_text)!r}: esc shows {nodes} again", "")]
+        if why.filter_error:
+            texts.append((why.filter_error, "warn"))
+    else:
+        at = moment_text(why.good_at, now, zone) if why.good_at is not None else "?"
+        texts = [(f"Slurm names no nodes; last answer {at}", "")]
+        if condition is Condition.STALE:
+            texts.append((f"That may have changed: {why.health.body}", "bad"))
+    return tuple(
+        (("  " + line, role),) for text, role in texts for line in wrap(text, max(8, width - 4))
+    )
+
+
+def nodes_filter_message(error: str | None, shown: int, total: int) -> Line:
+    """Beside the filter: what is wrong with it, or how much it leaves."""
+    if error is not None:
+        return ((error, "bad"),)
+    return ((f"{count_text(shown)} of {plural(total, 'node')}", "dim"),)
