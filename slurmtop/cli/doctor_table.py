@@ -43,17 +43,25 @@ def _lines(row: Access, source: int, width: int) -> list[str]:
     indent = " " * (_WORD_CELLS + 2 + source + 2)
     room = max(_LEAST_TEXT, width - len(indent))
     name = row.source
-    text = row.why or row.command
-    said = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    said = _wrap(row.why or row.command, room) or [""]
     if row.opens:
-        said += textwrap.wrap(
-            f"opens it: {row.opens}", room, break_on_hyphens=False, subsequent_indent="  "
-        )
+        said += _wrap(f"opens it: {row.opens}", room, subsequent_indent="  ")
     first = f"  {_WORDS[row.status]:<{_WORD_CELLS}}"
     if cell_width(name) > source:
         return [f"{first}{name}", *(f"{indent}{line}" for line in said if line)]
     first += f"{fit(name, source)}  {said[0]}"
     return [first.rstrip(), *(f"{indent}{line}" for line in said[1:])]
+
+
+def _wrap(text: str, width: int, *, subsequent_indent: str = "") -> list[str]:
+    # A path or a key that is broken in two cannot be copied.
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=subsequent_indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def masked(row: Access) -> Access:

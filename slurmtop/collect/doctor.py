@@ -29,7 +29,7 @@ from slurmtop.model.script import ScriptStatus
 from slurmtop.model.snapshot import Failure
 
 #: A person waits for all of it: a source that needs longer is told as one that does not answer.
-COMMAND_LIMIT_S = 8.0
+COMMAND_LIMIT_S = 6.0
 _MOST_LOGS = 3
 #: No cluster has job 0; what accounting says to it is an answer all the same.
 _ANY_JOB = "1"
@@ -78,9 +78,16 @@ class Asked:
 
 
 async def ask_slurm(
-    runner: HurriedRunner, clock: Clock, who: Who, *, cluster: str = "", mark: bytes | None = None
+    runner: HurriedRunner,
+    clock: Clock,
+    who: Who,
+    *,
+    cluster: str = "",
+    mark: bytes | None = None,
+    about: str = "",
 ) -> Asked:
-    """The queue first and beside it what needs no job; then what is about one own job."""
+    """The queue first and beside it what needs no job; then what is about one own job: that of
+    the id ``about`` where it is among them, else the newest."""
     source = QueueSource(runner, clock, cluster=cluster, me=who, mark=mark)
     queue, config, scancel = await asyncio.gather(
         _queue(source), _config(runner, cluster), _scancel(runner)
@@ -96,17 +103,17 @@ async def ask_slurm(
         sends_many=takes_many(scancel or ""),
         accounting_off=info.has_accounting is False,
     )
-    about = jobs[0] if jobs else None
+    job = _named(jobs or (), about)
     rights, detail, script, accounting = await asyncio.gather(
         read_rights(runner, who, cluster),
-        _detail(runner, about, cluster),
-        _script(runner, about, cluster),
-        _accounting(runner, about, cluster, mark, off=facts.accounting_off),
+        _detail(runner, job, cluster),
+        _script(runner, job, cluster),
+        _accounting(runner, job, cluster, mark, off=facts.accounting_off),
     )
     has_script = script is not None and script[0] is not ScriptStatus.NONE
     facts = replace(
         facts,
-        job=about.id.text if about is not None else "",
+        job=job.id.text if job is not None else "",
         detail=detail,
         script=script[1] if script is not None and script[0] is not ScriptStatus.READ else None,
         has_script=has_script,
@@ -126,6 +133,11 @@ def newest_first(jobs: Sequence[Job]) -> tuple[Job, ...]:
         return ranks.get(job.state.phase, 2), not job.tres.gpus, -number
 
     return tuple(sorted(jobs, key=order))
+
+
+def _named(jobs: Sequence[Job], about: str) -> Job | None:
+    named = (job for job in jobs if about in (job.id.text, job.id.base, job.raw_id))
+    return next(named, jobs[0] if jobs else None)
 
 
 async def _queue(source: QueueSource) -> Sequence[Job] | Failure:

@@ -224,32 +224,14 @@ def _way(one: WayTried) -> Access:
 
 #: Words of ssh and of pam_slurm_adopt, and what opens what they refuse.
 _OPENERS = (
-    (
-        ("pam_slurm", "no active jobs", "no slurm jobs"),
-        "a running job of this user on that node; pam_slurm_adopt lets in nobody else",
-    ),
-    (
-        ("host key", "known_hosts", "known hosts"),
-        "the node's key in ~/.ssh/known_hosts, or by the site in /etc/ssh/ssh_known_hosts;"
-        " compare it with the site's before it is trusted",
-    ),
-    (
-        ("keyboard-interactive", "password"),
-        "a key without a question: it cannot type a password for you",
-    ),
-    (
-        ("permission denied", "no key", "publickey", "authentication", "agent", "passphrase"),
-        "a key that the node accepts: its public half in ~/.ssh/authorized_keys there, and its"
-        " passphrase given to ssh-agent (SSH_AUTH_SOCK)",
-    ),
-    (
-        ("connection refused", "timed out", "no route", "did not answer", "unreachable"),
-        "sshd on the node, and a network that lets this machine reach it: ask the site",
-    ),
-    (
-        ("resolve", "not known", "could not be found"),
-        "a name that this machine can resolve: ask the site, or set HostName in ~/.ssh/config",
-    ),
+    (("pam_slurm", "no active jobs", "no slurm jobs"), "a running job of this user on that node"),
+    (("host key",), "the node's key in the known hosts, by you or by the site"),
+    (("passphrase",), "the key's passphrase, given to ssh-agent"),
+    (("asks questions",), "a key, or a ControlMaster that a person opened"),
+    (("left to the ssh command",), ""),
+    (("refused every key", "permission denied", "no ssh key"), "a key that the node accepts"),
+    (("refuses connections",), "sshd on that node: ask the site"),
+    (("did not answer in time", "no route"), "a node that is up, and a way to it: ask the site"),
 )
 
 
