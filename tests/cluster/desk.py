@@ -30,7 +30,7 @@ from slurmtop.control.outcome import Outcome
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
-from slurmtop.ui.screens.job import JobScreen
+from slurmtop.ui.screens.job import TABS, JobScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
 from tests.cluster.layout import ClusterError
@@ -204,6 +204,11 @@ class Desk:
         await self.press("enter")
         await self.until(f"the facts of {job}", lambda: self.job.facts is not None)
         await self.pilot.pause()
+
+    async def show_tab(self, name: str) -> None:
+        """On the Job screen, press tab until the tab of that name is there."""
+        while TABS[self.job.tab] != name:
+            await self.press("tab")
 
     # Acting
 

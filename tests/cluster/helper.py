@@ -179,6 +179,8 @@ class Helper:
             return {}
         if how == "unknown key":
             forget_host(self.layout, node)
+        elif how == "open":
+            know_hosts(self.layout)
         other = self.layout.etc / f"ssh_{node}_other_ed25519_key"
         if how == "other key":
             make_host_key(other, node)

@@ -123,7 +123,7 @@ async def test_job_screen(cluster: Cluster, hostile: Hostile, tmp_path: Path) ->
             await desk.press("escape")
         await desk.open_job(hostile.running)
         assert "running" in desk.text.splitlines()[0]
-        await desk.press("tab")
+        await desk.show_tab("Logs")
         await desk.shows("[bold]step 1[/bold]", str(cluster.log(hostile.running)))
         assert "‹202E›reversed" in desk.text
         _harmless(desk.text)

@@ -93,7 +93,7 @@ def pages(cluster: Cluster) -> Iterator[Pages]:
 async def _logs(desk: Desk, job: str) -> None:
     """Open a job's Logs tab and wait until the log has been read."""
     await desk.open_job(job)
-    await desk.press("tab")
+    await desk.show_tab("Logs")
     await desk.until("a log", lambda: desk.job.logs._status() is LogStatus.READ)
 
 
@@ -161,7 +161,7 @@ async def test_log_grows_is_cut_and_is_replaced(
 async def test_script_is_the_one_that_was_submitted(pages: Pages, tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         await desk.open_job(pages.talks)
-        await desk.press("tab", "tab")
+        await desk.show_tab("Script")
         await desk.shows("# comment of the batch script")
         for number, line in enumerate(OBEDIENT.splitlines(), 1):
             assert re.search(rf"(?m)^ *{number}  {re.escape(line)}", desk.text), line
@@ -201,10 +201,10 @@ async def test_others_log_and_script_say_who_can(
     async with open_desk(tmp_path, all_users=True) as desk:
         await desk.open_job(theirs)
         assert f"its owner {other} may" in " ".join(desk.text.split())
-        await desk.press("tab")
+        await desk.show_tab("Logs")
         await desk.shows(f"You may not read {log}", f"{other} can")
         assert "private" not in desk.text.replace(f"{cluster.tag}-private", "")
-        await desk.press("tab")
+        await desk.show_tab("Script")
         await desk.shows("You may not read the batch script", "only the owner of the job")
 
 
@@ -217,7 +217,7 @@ async def test_requeued_job_shows_its_restart_and_both_attempts(
             "the second attempt", lambda: "restarts 1" in desk.text and "running" in desk.text, 60
         )
         assert pages.show(pages.again)["Restarts"] == "1"
-        await desk.press("tab")
+        await desk.show_tab("Logs")
         await desk.shows("attempt 0", "attempt 1", deadline_s=60)
         assert "attempt 0" in pages.again_log
         await desk.press("escape")

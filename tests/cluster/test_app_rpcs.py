@@ -66,12 +66,12 @@ async def test_opening_a_job_is_at_most_three(
         await desk.open_job(job)
         await desk.shows("step 1 of 10")
         assert 0 < counter.new() <= 3
-        await desk.press("tab")
+        await desk.show_tab("Logs")
         await desk.shows("step 1/10")
         await desk.press("escape")
         assert counter.new() == 0, "a log is read, not asked for"
         await desk.open_job(job)
-        await desk.press("tab", "tab")
+        await desk.show_tab("Script")
         await desk.shows("#!/bin/sh")
         assert counter.new() <= 4, "the script is one more"
 
