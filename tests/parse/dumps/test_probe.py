@@ -77,7 +77,7 @@ def test_all_of_one_process() -> None:
     )
     process = look.processes[0]
     assert process.catches(10) is True
-    assert process.catches(12) is False
+    assert process.catches(3) is False
     assert process.ignores(13) is True
 
 
