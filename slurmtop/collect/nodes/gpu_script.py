@@ -100,7 +100,9 @@ amd)
     say part rocm; tool rocm-smi --showuse --showpower --showtemp --json ;; esac ;;
 esac
 case $want in
-probe) say part apps; tool nvidia-smi "--query-compute-apps=$1" --format=csv,noheader,nounits ;;
+probe)
+  [ -n "$1" ] && say part apps &&
+    tool nvidia-smi "--query-compute-apps=$1" --format=csv,noheader,nounits ;;
 once)
   [ "$rc" = 0 ] && [ -n "$2" ] && say part apps &&
     tool nvidia-smi "--query-compute-apps=$2" --format=csv,noheader,nounits ;;
@@ -146,9 +148,10 @@ def once_command(
     )
 
 
-def probe_command(host: str, open_tools: Sequence[OpenTool]) -> Command:
+def probe_command(host: str, open_tools: Sequence[OpenTool], *, apps: bool = True) -> Command:
     """What is read beside a stream: ports, the cgroup we are in, the processes on the GPUs."""
-    return _command(host, "probe", open_tools, ",".join(APP_FIELDS), timeout_s=_PROBE_S)
+    asked = ",".join(APP_FIELDS) if apps else ""
+    return _command(host, "probe", open_tools, asked, timeout_s=_PROBE_S)
 
 
 def state_command(host: str, open_tools: Sequence[OpenTool]) -> Command:

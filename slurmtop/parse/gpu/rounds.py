@@ -78,9 +78,14 @@ class Rounds:
                 out += self.settle()
         return out
 
+    @property
+    def pending(self) -> bool:
+        """Is there something that was not told yet?"""
+        return bool(self._keys) and len(self._lines) != self._told
+
     def settle(self) -> list[bytes]:
         """What has come so far, where it was not told yet: nothing more follows for now."""
-        if not self._keys or len(self._lines) == self._told:
+        if not self.pending:
             return []
         self._told = len(self._lines)
         return [b"\n".join(self._lines)]

@@ -1,0 +1,139 @@
+"""GPU values from what a site already runs: dcgm-exporter on each node, or Prometheus.
+
+Only addresses out of the settings are asked: ``exporter_url`` with ``{host}`` in it, one request a
+node; ``prometheus_url``, one request for all nodes together.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from slurmtop.collect.nodes.http_get import HttpFailed, http_get, shown_url
+from slurmtop.model.gpu import Answer, NodeGpus
+from slurmtop.model.ports import Clock
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.text import visible
+from slurmtop.parse.gpu.exporter import Series, gpus_of, read_exporter
+from slurmtop.parse.gpu.prometheus_api import (
+    HOST_LABELS,
+    PrometheusSaysNo,
+    parse_prometheus_api,
+    query_for,
+)
+
+#: Exporters collect every 30 s where nobody changed it; asking more often gives the same values.
+EVERY_S = 15.0
+_AT_ONCE = 16
+_HOSTS_A_QUERY = 200
+_RETRY_S = 60.0
+_WORDS_CHARS = 120
+
+EXPORTER, PROMETHEUS = "exporter", "prometheus"
+
+#: ``(url, form) -> body``; raises :class:`HttpFailed`.
+Fetch = Callable[[str, bytes | None], Awaitable[bytes]]
+
+
+async def _fetch(url: str, form: bytes | None) -> bytes:
+    return await http_get(url, form=form)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a source says of one node. ``at`` is when the values were true, as far as known."""
+
+    node: NodeGpus
+    at: datetime
+    source: str
+
+
+class Exporters:
+    """Asks the addresses of the settings; both may be empty, then nothing is ever asked."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        exporter_url: str = "",
+        prometheus_url: str = "",
+        fetch: Fetch = _fetch,
+    ) -> None:
+        self._clock = clock
+        self._exporter_url = exporter_url
+        self._prometheus_url = prometheus_url.rstrip("/")
+        self._fetch = fetch
+
+    @property
+    def set_up(self) -> bool:
+        return bool(self._exporter_url or self._prometheus_url)
+
+    async def ask(self, hosts: Sequence[str]) -> Mapping[str, Told]:
+        """One look at these nodes, each of them in the answer. Never raises."""
+        if self._exporter_url:
+            gate = asyncio.Semaphore(_AT_ONCE)
+            told = await asyncio.gather(*(self._one(host, gate) for host in hosts))
+            return dict(zip(hosts, told, strict=True))
+        if not self._prometheus_url:
+            return {}
+        out: dict[str, Told] = {}
+        for start in range(0, len(hosts), _HOSTS_A_QUERY):
+            out |= await self._all(hosts[start : start + _HOSTS_A_QUERY])
+        return out
+
+    async def _one(self, host: str, gate: asyncio.Semaphore) -> Told:
+        async with gate:
+            at = self._clock.now()
+            started = self._clock.monotonic()
+            try:
+                body: bytes | None = await self._fetch(
+                    self._exporter_url.replace("{host}", host), None
+                )
+            except HttpFailed as error:
+                if not error.nothing_there:
+                    return Told(_failed(host, error.failure), at, EXPORTER)
+                body = None
+            took_s = self._clock.monotonic() - started
+            return Told(read_exporter(host, body, took_s=took_s), at, EXPORTER)
+
+    async def _all(self, hosts: Sequence[str]) -> dict[str, Told]:
+        now = self._clock.now()
+        form = urlencode({"query": query_for(hosts)}).encode("ascii")
+        try:
+            body = await self._fetch(f"{self._prometheus_url}/api/v1/query", form)
+            parsed, at = parse_prometheus_api(body)
+        except HttpFailed as error:
+            return {host: Told(_failed(host, error.failure), now, PROMETHEUS) for host in hosts}
+        except PrometheusSaysNo as error:
+            why = visible(str(error))[:_WORDS_CHARS]
+            says = f"Prometheus at {shown_url(self._prometheus_url)} refuses: {why}"
+            failure = Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S)
+            return {host: Told(_failed(host, failure), now, PROMETHEUS) for host in hosts}
+        by_host = _by_host(parsed.rows, hosts)
+        return {host: Told(_node(host, by_host[host]), at or now, PROMETHEUS) for host in hosts}
+
+
+def _by_host(rows: Sequence[Series], hosts: Sequence[str]) -> dict[str, list[Series]]:
+    """The series of each host; an exporter may tell the long name of one."""
+    out: dict[str, list[Series]] = {host: [] for host in hosts}
+    short = {host.partition(".")[0]: host for host in hosts}
+    for row in rows:
+        name = next((row.labels[label] for label in HOST_LABELS if row.labels.get(label)), "")
+        host = name if name in out else short.get(name.partition(".")[0])
+        if host is not None:
+            out[host].append(row)
+    return out
+
+
+def _node(host: str, rows: Sequence[Series]) -> NodeGpus:
+    gpus = gpus_of(rows, host)
+    if gpus:
+        return NodeGpus(host=host, samples=gpus)
+    says = f"Prometheus has no data of any GPU on {visible(host)}."
+    failure = Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S)
+    return NodeGpus(host=host, answer=Answer.NO_DATA, failure=failure)
+
+
+def _failed(host: str, failure: Failure) -> NodeGpus:
+    return NodeGpus(host=host, answer=Answer.OTHER, failure=failure)

@@ -1,0 +1,170 @@
+"""The GPUs of many nodes while a view is shown, and one look for a command.
+
+Who shows them knows :class:`HostLook` only. A node that does not answer costs its own looks.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from slurmtop.collect.clock import cancel_and_wait, spawn
+from slurmtop.collect.nodes.amd import ask_amd
+from slurmtop.collect.nodes.dcgmi import DcgmMode, dcgm_once, wanted_ids
+from slurmtop.collect.nodes.exporter import EVERY_S, Exporters, Told
+from slurmtop.collect.nodes.gpu_host import DCGM, SMI, HostWatch
+from slurmtop.collect.nodes.gpu_script import FIRST_ANSWER_S
+from slurmtop.collect.nodes.host_memory import HostMemory, Memories
+from slurmtop.collect.nodes.nvidia_smi import ask_once
+from slurmtop.collect.nodes.nvml import NvmlReader
+from slurmtop.collect.nodes.processes import read_processes
+from slurmtop.model.gpu import Answer
+from slurmtop.model.look import HostLook
+from slurmtop.model.ports import Clock, NodeUnreachable, Runner
+from slurmtop.model.reach import Reach
+from slurmtop.parse.gpu.merged import merge_samples
+
+#: Nodes that start at once.
+AT_ONCE = 8
+
+
+def _no_reach(_host: str) -> Reach | None:
+    return None
+
+
+class GpuWatch:
+    """Watches ``hosts`` while ``run`` runs; ``on_look`` hears of every news of one of them.
+
+    ``memories`` outlives the watch: what a node refused is not asked for again. ``here`` is the
+    name of the node on which slurmtop itself runs, where NVML is asked without a child.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        hosts: Sequence[str],
+        on_look: Callable[[HostLook], None],
+        *,
+        memories: Memories | None = None,
+        dcgm: DcgmMode = DcgmMode.AUTO,
+        exporters: Exporters | None = None,
+        reach: Callable[[str], Reach | None] = _no_reach,
+        here: str | None = None,
+    ) -> None:
+        self._clock = clock
+        self._exporters = exporters
+        gate = asyncio.Semaphore(AT_ONCE)
+        known = memories or Memories()
+        self._nvml = NvmlReader(here, clock) if here is not None and here in hosts else None
+        self._hosts = {
+            host: HostWatch(
+                runner,
+                clock,
+                host,
+                on_look,
+                memory=known.of(host),
+                gate=gate,
+                dcgm=dcgm,
+                reach=reach,
+                nvml=self._nvml if host == here else None,
+            )
+            for host in hosts
+        }
+
+    async def run(self) -> None:
+        """Watch until cancelled. Returns then within a few seconds, whatever hangs where."""
+        tasks = [
+            spawn(watch.run(), name=f"GPU watch of {host}") for host, watch in self._hosts.items()
+        ]
+        if self._exporters is not None and self._exporters.set_up:
+            tasks.append(spawn(self._ask_exporters(self._exporters), name="GPU exporters"))
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            await cancel_and_wait(*tasks)
+            if self._nvml is not None:
+                self._nvml.close()
+
+    def poke(self) -> None:
+        """Try at once what has failed."""
+        for watch in self._hosts.values():
+            watch.poke()
+
+    async def _ask_exporters(self, exporters: Exporters) -> None:
+        while True:
+            for host, told in (await exporters.ask(tuple(self._hosts))).items():
+                self._hosts[host].told(told)
+            await self._clock.sleep(EVERY_S)
+
+
+async def look_once(
+    runner: Runner,
+    clock: Clock,
+    host: str,
+    *,
+    memories: Memories | None = None,
+    dcgm: DcgmMode = DcgmMode.AUTO,
+    exporters: Exporters | None = None,
+    reach: Callable[[str], Reach | None] = _no_reach,
+    timeout_s: float = FIRST_ANSWER_S,
+) -> HostLook:
+    """One look at one node, for a command. Never raises; ``failure`` says why there is none.
+
+    ``timeout_s`` is for the driver's answer; several round trips may be needed.
+    """
+    memory = (memories or Memories()).of(host)
+    began = clock.now()
+    processes = spawn(read_processes(runner, clock, host), name=f"processes of {host}")
+    try:
+        look = await _direct(runner, clock, host, memory, dcgm, timeout_s)
+        look = replace(look, processes=await processes)
+    except NodeUnreachable as error:
+        look = HostLook(host=host, failure=error.failure, failing_since=began)
+    finally:
+        await cancel_and_wait(processes)
+    if exporters is not None and exporters.set_up:
+        look = _with_told(look, (await exporters.ask((host,)))[host])
+    found = reach(host)
+    hints = (*memory.hints, *(one for one in look.hints if one not in memory.hints))
+    return replace(look, way=None if found is None else found.way, hints=hints)
+
+
+async def _direct(
+    runner: Runner, clock: Clock, host: str, memory: HostMemory, dcgm: DcgmMode, timeout_s: float
+) -> HostLook:
+    node, beside = await ask_once(runner, clock, host, memory, timeout_s=timeout_s)
+    source = SMI
+    if node.answer is Answer.NO_TOOL:
+        node, source = await ask_amd(runner, host, memory)
+    at = clock.now()
+    sources: tuple[str, ...] = (source,)
+    ids = wanted_ids(dcgm, memory, clock) if node.samples and source == SMI else ()
+    if ids:
+        counters = await dcgm_once(runner, clock, host, memory, ids)
+        samples, used = merge_samples(node.samples, counters)
+        node = replace(node, samples=samples)
+        sources = (*sources, DCGM) if used else sources
+    return HostLook(
+        host=host,
+        gpus=node if node.samples else None,
+        gpus_at=at if node.samples else None,
+        sources=sources if node.samples else (),
+        failure=node.failure,
+        failing_since=None if node.failure is None else at,
+        inside=beside.inside,
+        nics=None if beside.nics is None else beside.nics.ports,
+    )
+
+
+def _with_told(look: HostLook, told: Told) -> HostLook:
+    """A look with what the exporter knows besides; alone where nothing else is there."""
+    failure = told.node.failure
+    if not told.node.samples:
+        if failure is None or told.node.answer is Answer.NOT_THERE:
+            return look
+        return replace(look, hints=(*look.hints, failure.sentence))
+    if look.gpus is None:
+        return replace(look, gpus=told.node, gpus_at=told.at, sources=(told.source,))
+    samples, used = merge_samples(look.gpus.samples, told.node.samples)
+    gpus = replace(look.gpus, samples=samples)
+    return replace(look, gpus=gpus, sources=(*look.sources, told.source) if used else look.sources)
