@@ -29,7 +29,7 @@ from slurmtop.triage.node_words import free_text, state_meaning, state_word
 from slurmtop.triage.xid import event_meaning, fold_events, xid_meaning
 from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.nodes import size_text, state_role
-from slurmtop.ui.present.spans import Line, cut_line, join, wrap
+from slurmtop.ui.present.spans import Line, cut_line, join, join_in_rows, wrap
 
 LABEL = 9
 _EVENTS = 3
@@ -81,7 +81,7 @@ def detail_lines(card: NodeCard, width: int) -> tuple[Line, ...]:
     out = [_title(card)]
     out += _reason(card, width)
     out.append(_labelled("GPUs", ((_gres_text(card.row.node), ""),)))
-    out.append(_labelled("has", _has(card.row.node)))
+    out += _has(card.row.node, width)
     out += _jobs(card)
     out += _inside(card, width)
     return tuple(cut_line(line, width) for line in out)
@@ -149,7 +149,7 @@ def _pool_text(pool: GresPool) -> str:
     return f"{total} {visible(pool.type) + ' ' if pool.type else ''}{kind}s, {used}"
 
 
-def _has(node: Node) -> Line:
+def _has(node: Node, width: int) -> list[Line]:
     def known(value: object) -> str:
         return "?" if value is None else str(value)
 
@@ -164,7 +164,8 @@ def _has(node: Node) -> Line:
         memory,
         f"partitions {', '.join(visible(name) for name in node.partitions) or '?'}",
     ]
-    return join([((part, ""),) for part in parts])
+    lines = join_in_rows([((part, ""),) for part in parts], max(20, width - LABEL))
+    return [_labelled("" if index else "has", line) for index, line in enumerate(lines)]
 
 
 def _jobs(card: NodeCard) -> list[Line]:

@@ -138,7 +138,7 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
     NodeColumn("memory", "MEM FREE", 9, 7, _memory, right=True),
     NodeColumn("partition", "PART", 6, 5, _partitions, grow=10),
     NodeColumn("jobs", "JOBS", 10, 4, _jobs, grow=12),
-    NodeColumn("why", "WHY", 16, 1, _why, grow=10_000),
+    NodeColumn("why", "WHY", 22, 1, _why, grow=10_000),
 )
 
 NodeLayout = tuple[tuple[NodeColumn, int], ...]
@@ -168,9 +168,9 @@ def lay_out_nodes(width: int, *, name_cells: int = 8) -> NodeLayout:
     if need() > room:
         widths[chosen[0].name] = max(1, room)
     spare = room - need()
-    # The reason is wanted readable before anything else is made wider.
-    for column in sorted(chosen, key=lambda column: column.name != "why"):
-        wanted = 18 if column.name == "why" else column.grow
+    # The reason is wanted readable before anything else is made wider, then the jobs.
+    for column in sorted(chosen, key=lambda column: column.name not in ("why", "jobs")):
+        wanted = 16 if column.name == "why" else column.grow
         add = max(0, min(spare, wanted))
         widths[column.name] += add
         spare -= add

@@ -56,11 +56,13 @@ def _totals(totals: NodeTotals | None, *, short: bool) -> list[Line]:
         trouble.append((totals.away, "away", "dim"))
     out += [((f"{count_text(n)} {word}", role),) for n, word, role in trouble if n]
     if totals.gpus:
-        more = f", {count_text(totals.idle)} idle not to be had" if totals.idle else ""
-        lost = f", {count_text(totals.lost)} lost" if totals.lost else ""
-        used = f"{count_text(totals.used)} of {plural(totals.gpus, 'GPU')} used"
-        text = f"{used}, {count_text(totals.free)} free"
-        out.append(((text + ("" if short else more) + lost, ""),))
+        used, gpus = count_text(totals.used), count_text(totals.gpus)
+        text = f"GPUs {used}/{gpus}{'' if short else ' used'}, {count_text(totals.free)} free"
+        if totals.idle and not short:
+            text += f", {count_text(totals.idle)} idle not to be had"
+        if totals.lost:
+            text += f", {count_text(totals.lost)} lost"
+        out.append(((text, ""),))
     if totals.untold:
         out.append(((f"{count_text(totals.untold)} nodes not counted", "warn"),))
     return out

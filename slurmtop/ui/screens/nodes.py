@@ -168,9 +168,11 @@ class NodesScreen(BaseScreen):
             self._filter.say(
                 head.nodes_filter_message(view.query.error, len(view.rows), view.totals.nodes)
             )
-        self._pane.fit_height(self.size.height)
-        self._pane.aim(view.cursor_row)
         self._refresh_head()
+        bars = 2 if self._filter.display else 1
+        taken = len(self._head_lines) + bars + self._wish.lines
+        self._pane.fit_height(self.size.height, taken)
+        self._pane.aim(view.cursor_row)
         self.refresh_bindings()
 
     def _judge_wish(self) -> None:

@@ -17,6 +17,8 @@ VIEW = "nodes"
 #: A node is looked at once the cursor has been on it for so long: who runs through the table
 #: opens no connection to each.
 REST_S = 1.0
+#: Its titles, and the row of the node that the pane is about.
+_TABLE_KEEPS = 3
 
 
 class NodePane(LinesView):
@@ -63,9 +65,13 @@ class NodePane(LinesView):
         self.display = row is not None
         self.rebuild()
 
-    def fit_height(self, height: int) -> None:
-        """Take a part of a screen of ``height`` lines, more of it while keys act here."""
-        self.styles.height = max(3, height * 3 // 4 if self.inside else height * 2 // 5)
+    def fit_height(self, height: int, taken: int) -> None:
+        """Take a part of a screen of ``height`` lines, more of it while keys act here.
+
+        ``taken`` are the lines of everything else but the table, which keeps some.
+        """
+        part = height * 3 // 4 if self.inside else height * 2 // 5
+        self.styles.height = max(3, min(part, height - taken - _TABLE_KEEPS))
 
     def second_passed(self) -> None:
         self.rebuild()

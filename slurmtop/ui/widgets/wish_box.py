@@ -33,12 +33,18 @@ class WishBox(Vertical):
         """The nodes that could take a share now."""
         self._changed = changed
         self._lines: tuple[Line, ...] = ()
+        self._height = 0
         self._bar = FilterBar(self._typed, back_to, label="fits?")
         self._box = LinesBox(lambda _width: self._lines)
 
     def compose(self) -> ComposeResult:
         yield self._bar
         yield self._box
+
+    @property
+    def lines(self) -> int:
+        """How many lines of the screen it takes."""
+        return (1 if self._bar.display else 0) + self._height
 
     def open(self) -> None:
         self._bar.open()
@@ -76,5 +82,6 @@ class WishBox(Vertical):
         lines = () if fit is None else fit_lines(fit, now, screen[0], zone)
         if lines != self._lines:
             self._lines = lines
-            self._box.styles.height = min(len(lines), max(3, screen[1] // 3))
+            self._height = min(len(lines), max(3, screen[1] // 3))
+            self._box.styles.height = self._height
             self._box.refresh()
