@@ -15,8 +15,9 @@ _WORDS = {
     AccessStatus.ABSENT: "absent",
     AccessStatus.NOT_ASKED: "not asked",
 }
-_WORD_CELLS = 10
-_MOST_SOURCE = 30
+#: Where names of sources begin.
+_INDENT = 13
+_MOST_SOURCE = 26
 _LEAST_TEXT = 24
 
 
@@ -24,8 +25,8 @@ def table_lines(rows: Sequence[Access], width: int = 80) -> list[str]:
     """Groups with a title, a row a source, what opens it below. Plain signs only, secrets
     masked; no line is wider than ``width`` but for a word that cannot be broken."""
     rows = [masked(row) for row in rows]
-    source = min(_MOST_SOURCE, max((cell_width(row.source) for row in rows), default=0))
-    source = max(12, min(source, width - _WORD_CELLS - 2 - _LEAST_TEXT))
+    names = [size for row in rows if (size := cell_width(row.source)) <= _MOST_SOURCE]
+    source = min(max(names, default=0), width - _INDENT - 2 - _LEAST_TEXT)
     out: list[str] = []
     for group in Group:
         some = [row for row in rows if row.group is group]
@@ -40,17 +41,23 @@ def table_lines(rows: Sequence[Access], width: int = 80) -> list[str]:
 
 
 def _lines(row: Access, source: int, width: int) -> list[str]:
-    indent = " " * (_WORD_CELLS + 2 + source + 2)
-    room = max(_LEAST_TEXT, width - len(indent))
-    name = row.source
-    said = _wrap(row.why or row.command, room) or [""]
+    first = f"  {_WORDS[row.status]}".ljust(_INDENT)
+    if cell_width(row.source) > source:
+        # Its text stands below it: beside a long name there is no room.
+        indent = " " * (_INDENT + 2)
+        name = fit(row.source, width - _INDENT, ellipsis="...").rstrip()
+        return [f"{first}{name}", *(f"{indent}{line}" for line in _said(row, width - len(indent)))]
+    indent = " " * (_INDENT + source + 2)
+    said = _said(row, width - len(indent)) or [""]
+    line = f"{first}{fit(row.source, source)}  {said[0]}".rstrip()
+    return [line, *(f"{indent}{one}" for one in said[1:])]
+
+
+def _said(row: Access, room: int) -> list[str]:
+    said = _wrap(row.why or row.command, room)
     if row.opens:
         said += _wrap(f"opens it: {row.opens}", room, subsequent_indent="  ")
-    first = f"  {_WORDS[row.status]:<{_WORD_CELLS}}"
-    if cell_width(name) > source:
-        return [f"{first}{name}", *(f"{indent}{line}" for line in said if line)]
-    first += f"{fit(name, source)}  {said[0]}"
-    return [first.rstrip(), *(f"{indent}{line}" for line in said[1:])]
+    return said
 
 
 def _wrap(text: str, width: int, *, subsequent_indent: str = "") -> list[str]:

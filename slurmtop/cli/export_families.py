@@ -20,6 +20,7 @@ from slurmtop.triage.gpus import judge_gpu
 
 #: Series of single jobs, the newest running ones first: one person's array may have thousands.
 MOST_JOBS = 500
+OLDEST_S = 120.0
 _MIB = 1024.0 * 1024.0
 
 
@@ -146,13 +147,17 @@ def _nodes(found: Exported) -> list[Family]:
     for one in found.gpus:
         for host in one.hosts:
             label = {"host": host.look.host}
-            fresh = host.node.answered and host.look.failure is None
-            reach.add(1.0 if fresh else 0.0, label)
+            reach.add(1.0 if _fresh(host) else 0.0, label)
             if host.look.gpus_at is not None and host.node.answered:
                 at.add(host.look.gpus_at.timestamp(), label)
         if one.job is not None:
             seen.add(sum(len(host.gpus or ()) for host in one.hosts), {"job": one.job.key.id})
     return [reach, at, seen]
+
+
+def _fresh(host: HostGpus) -> bool:
+    """Did it answer, and lately? What is kept of an earlier look is no value of now."""
+    return host.node.answered and host.age_s is not None and host.age_s <= OLDEST_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +242,7 @@ def _gpus(found: Exported) -> list[Family]:
     )
     for one in found.gpus:
         for host in one.hosts:
-            if host.look.failure is not None:
-                # What is kept of an earlier look must not pass for a value of now.
+            if not _fresh(host):
                 continue
             for gpu in host.gpus or ():
                 label = _labels(one, host, gpu)

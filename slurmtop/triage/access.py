@@ -18,9 +18,9 @@ from slurmtop.model.units import plural
 
 _WORDS = {
     Way.HERE: "this machine",
-    Way.SSH: "ssh (own connection)",
-    Way.OPENSSH: "ssh (the command)",
-    Way.SRUN: "srun (a step)",
+    Way.SSH: "ssh",
+    Way.OPENSSH: "ssh command",
+    Way.SRUN: "srun step",
 }
 #: Slurm's trouble that means "not there" instead of "refused".
 _NOT_THERE = frozenset({Trouble.NO_SLURM, Trouble.NO_ACCOUNTING})
@@ -29,7 +29,7 @@ _NOT_THERE = frozenset({Trouble.NO_SLURM, Trouble.NO_ACCOUNTING})
 def slurm_rows(facts: SlurmAccess) -> tuple[Access, ...]:
     """Slurm's commands. The queue comes first: without it nothing else works."""
     return (
-        _slurm("queue, own jobs", facts.queue, why=plural(facts.queue_jobs, "job")),
+        _slurm("own queue", facts.queue, why=plural(facts.queue_jobs, "job")),
         _everybody(facts),
         _slurm("settings of the cluster", facts.config, command="scontrol show config"),
         _rights(facts),
@@ -59,7 +59,7 @@ def _slurm(source: str, failure: Failure | None, *, why: str = "", command: str 
 
 
 def _everybody(facts: SlurmAccess) -> Access:
-    source = "queue, everybody's jobs"
+    source = "queue, everybody"
     if facts.queue is not None or facts.config is not None:
         why = "it cannot be told without the queue and the settings of the cluster"
         return Access(group=Group.SLURM, source=source, status=AccessStatus.NOT_ASKED, why=why)
@@ -80,7 +80,7 @@ def _everybody(facts: SlurmAccess) -> Access:
 def _rights(facts: SlurmAccess) -> Access:
     row = Access(
         group=Group.SLURM,
-        source="rights over jobs of others",
+        source="jobs of others",
         status=AccessStatus.REACHABLE,
         command="sacctmgr show user where name=$USER withcoord",
     )

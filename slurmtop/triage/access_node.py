@@ -127,12 +127,11 @@ def _processes(access: NodeAccess) -> Access:
         "processes of the node",
         AccessStatus.REFUSED,
         f"{told}only own processes are seen; own ranks are among them",
-        "nothing is needed for own jobs",
     )
 
 
 def _environment(access: NodeAccess) -> Access:
-    source = "environment of own processes"
+    source = "environment of processes"
     own, closed = access.own_processes, access.closed_processes or 0
     if own is None:
         return _row(source, AccessStatus.REFUSED, "/proc could not be read there")
@@ -145,7 +144,7 @@ def _environment(access: NodeAccess) -> Access:
 
 
 def _settings(access: NodeAccess, job: str | None) -> Access:
-    source = "debug settings of the ranks"
+    source = "debug settings of ranks"
     if job is None:
         return _row(source, AccessStatus.NOT_ASKED, "no own job runs there")
     if not access.job_processes:

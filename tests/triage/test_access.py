@@ -56,28 +56,28 @@ def by_source(rows: tuple[Access, ...]) -> dict[str, Access]:
 def test_slurm_that_answers() -> None:
     rows = by_source(slurm_rows(SLURM))
     assert {row.status for row in rows.values()} == {YES, NO}
-    assert rows["queue, own jobs"].why == "2 jobs"
-    assert rows["rights over jobs of others"].status is NO
-    assert "ordinary user" in rows["rights over jobs of others"].why
+    assert rows["own queue"].why == "2 jobs"
+    assert rows["jobs of others"].status is NO
+    assert "ordinary user" in rows["jobs of others"].why
     assert rows["batch script"].command == "scontrol write batch_script 4711 -"
 
 
 def test_what_private_data_hides_is_told_and_not_from_an_operator() -> None:
     hidden = replace(SLURM, private_data=("jobs", "usage"))
-    row = by_source(slurm_rows(hidden))["queue, everybody's jobs"]
+    row = by_source(slurm_rows(hidden))["queue, everybody"]
     assert (row.status, "PrivateData=jobs,usage" in row.why) == (NO, True)
     assert row.opens
-    row = by_source(slurm_rows(replace(hidden, operator=True)))["queue, everybody's jobs"]
+    row = by_source(slurm_rows(replace(hidden, operator=True)))["queue, everybody"]
     assert row.status is YES
 
 
 def test_a_silent_controller_is_refused_in_its_own_words_and_the_rest_is_not_guessed() -> None:
     failure = Failure(Trouble.DOWN, "The controller does not answer.")
     rows = by_source(slurm_rows(replace(SLURM, queue=failure, config=failure, operator=None)))
-    assert rows["queue, own jobs"].status is NO
-    assert rows["queue, own jobs"].why == failure.sentence
-    assert rows["queue, everybody's jobs"].status is NOT_ASKED
-    assert "neither" in rows["rights over jobs of others"].why
+    assert rows["own queue"].status is NO
+    assert rows["own queue"].why == failure.sentence
+    assert rows["queue, everybody"].status is NOT_ASKED
+    assert "neither" in rows["jobs of others"].why
 
 
 def test_without_a_job_nothing_is_asked_about_one() -> None:
@@ -135,8 +135,8 @@ def test_a_node() -> None:
     assert "dmesg_restrict=1" in rows["kernel log (Xid)"].why
     assert "(ml)" in rows["kernel log (Xid)"].why
     assert "hidepid=2" in rows["processes of the node"].why
-    assert rows["environment of own processes"].why == "8 own processes"
-    assert rows["debug settings of the ranks"].why == "NCCL_DEBUG=INFO"
+    assert rows["environment of processes"].why == "8 own processes"
+    assert rows["debug settings of ranks"].why == "NCCL_DEBUG=INFO"
     assert {row.host for row in rows.values()} == {"gpu01"}
 
 
@@ -172,9 +172,9 @@ def test_a_node_of_amd_needs_no_dcgm() -> None:
 
 def test_ranks_that_were_not_seen_are_not_said_to_lack_a_setting() -> None:
     row = by_source(node_rows(replace(NODE, job_processes=0, settings=()), "4711"))
-    assert "could be read" in row["debug settings of the ranks"].why
+    assert "could be read" in row["debug settings of ranks"].why
     row = by_source(node_rows(replace(NODE, settings=()), "4711"))
-    assert "NCCL_DEBUG" in row["debug settings of the ranks"].opens
+    assert "NCCL_DEBUG" in row["debug settings of ranks"].opens
 
 
 def test_foreign_text_is_made_harmless() -> None:
