@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 DEFAULT_THEME = "slurmtop-dark"
 #: One ``squeue`` is two calls to the controller; three a minute is what a site expects.
@@ -39,6 +40,12 @@ class Config:
     read_only: bool = False
     all_users: bool = False
     syslog: bool = False
+    exporter_url: str = ""
+    """Where each node's GPU exporter is, with ``{host}`` in it; "" for none."""
+    prometheus_url: str = ""
+    """The address of a Prometheus that collects them; "" for none."""
+    dcgm: str = "auto"
+    """``auto``, ``on`` or ``off``: may DCGM's counters be asked for on nodes?"""
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences for the person, e.g. that the site's floor was applied. Not a setting."""
@@ -226,6 +233,32 @@ def _interval(raw: object) -> float:
     return float(raw)
 
 
+def _url(raw: object) -> str:
+    if not isinstance(raw, str) or not raw.startswith(("http://", "https://")) or " " in raw:
+        raise ValueError(f"an address with http:// or https:// is wanted, not {_shown(raw)}")
+    try:
+        if not urlsplit(raw.replace("{host}", "host")).hostname:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"this is no address: {_shown(raw)}") from None
+    return raw
+
+
+def _url_of_host(raw: object) -> str:
+    url = _url(raw)
+    if "{host}" not in url:
+        raise ValueError("the name of the node is wanted in it: http://{host}:9400/metrics")
+    return url
+
+
+def _auto_on_off(raw: object) -> str:
+    # YAML reads a bare on and off as true and false.
+    word = {True: "on", False: "off"}.get(raw, raw) if isinstance(raw, bool) else raw
+    if word not in ("auto", "on", "off"):
+        raise ValueError(f"auto, on or off is wanted, not {_shown(raw)}")
+    return str(word)
+
+
 def _keymap(
     raw: object, path: Path, lines: Mapping[str, int], action_ids: Collection[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -267,6 +300,9 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "read_only": _yes_no,
     "all_users": _yes_no,
     "syslog": _yes_no,
+    "exporter_url": _url_of_host,
+    "prometheus_url": _url,
+    "dcgm": _auto_on_off,
     "keymap": _text,
 }
 

@@ -49,6 +49,8 @@ def test_every_setting(tmp_path: Path) -> None:
         tmp_path,
         "theme: slurmtop-light\nqueue_interval_s: 30\nread_only: true\nall_users: true\n"
         "syslog: true\n"
+        "exporter_url: http://{host}:9400/metrics\nprometheus_url: https://prom.example:9090\n"
+        "dcgm: off\n"
         "keymap:\n  jobs.sort: f5\n  app.jobs: [1, f1]\n",
     )
     assert config == Config(
@@ -57,6 +59,9 @@ def test_every_setting(tmp_path: Path) -> None:
         read_only=True,
         all_users=True,
         syslog=True,
+        exporter_url="http://{host}:9400/metrics",
+        prometheus_url="https://prom.example:9090",
+        dcgm="off",
         keymap=(("jobs.sort", ("f5",)), ("app.jobs", ("1", "f1"))),
         read_only_from=str(tmp_path / "config.yaml"),
     )
@@ -66,8 +71,31 @@ def test_every_setting(tmp_path: Path) -> None:
         "read_only",
         "all_users",
         "syslog",
+        "exporter_url",
+        "prometheus_url",
+        "dcgm",
         "keymap",
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "exporter_url: gpu01:9400",
+        "exporter_url: file:///etc/passwd",
+        "exporter_url: http://gpu01:9400/metrics",
+        "exporter_url: http://[{host}/metrics",
+        "prometheus_url: 'http://'",
+        "prometheus_url: 9090",
+        "dcgm: yes please",
+        "dcgm: 1",
+    ],
+)
+def test_addresses_are_http_and_name_the_node_and_dcgm_is_one_of_three(
+    tmp_path: Path, line: str
+) -> None:
+    with pytest.raises(ConfigError, match=line.split(":")[0]):
+        load(tmp_path, line)
 
 
 def test_which_file_made_it_read_only(tmp_path: Path) -> None:
