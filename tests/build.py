@@ -6,6 +6,10 @@ from typing import Any
 from slurmtop.control.actions import Action
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 from slurmtop.model.job import ENDED_STATES, Job, JobState, LimitKind, TimeLimit, Tres
+from slurmtop.model.node import Node
+from slurmtop.parse.slurm.node_reasons import lost_gpus
+from slurmtop.parse.slurm.states import parse_node_state
+from slurmtop.parse.slurm.tres import parse_gres
 from slurmtop.store.view import JobView
 from tests.fakes import START
 
@@ -68,6 +72,38 @@ def make_job(text: str = "4711", state: str = "RUNNING", **fields: Any) -> Job:
         "restarts": 0,
     }
     return Job(**{**given, **fields})
+
+
+def make_node(name: str = "gpu01", state: str = "idle", **fields: Any) -> Node:
+    """One node as sinfo tells it. ``gres`` and ``used`` are its texts, ``used`` also a number of
+    h100 in use; ``ago_s`` is how old the reason is."""
+    gres = fields.pop("gres", "gpu:h100:8")
+    used = fields.pop("used", 0)
+    if isinstance(used, int):
+        used = f"gpu:h100:{used}"
+    ago_s = fields.pop("ago_s", 7_500)
+    reason = fields.get("reason")
+    alloc = fields.pop("cpus_alloc", 128 if state.startswith("alloc") else 0)
+    if state.startswith(("mix", "drng", "draining")):
+        alloc = alloc or 32
+    given: dict[str, Any] = {
+        "name": name,
+        "state": parse_node_state(state),
+        "partitions": ("gpu",),
+        "default_partition": "gpu",
+        "gres": parse_gres(gres, used) if gres is not None else None,
+        "cpus_alloc": alloc,
+        "cpus_idle": 128 - alloc,
+        "cpus_other": 0,
+        "cpus_total": 128,
+        "mem_total_mib": 2_063_360,
+        "mem_free_mib": 1_500_000,
+        "cpu_load": 1.5,
+        "reason_user": "root" if reason else None,
+        "reason_at": START - timedelta(seconds=ago_s) if reason else None,
+        "gpus_lost": lost_gpus(reason),
+    }
+    return Node(**{**given, **fields})
 
 
 def as_planned(action: Action) -> dict[str, str]:

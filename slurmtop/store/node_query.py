@@ -148,7 +148,9 @@ def _number(get: Callable[[Node], float | None]) -> Callable[[str, str], NodeTes
 
 def free_gpus(node: Node) -> int | None:
     """GPUs that a job may have now: none of those on a node that takes no job, or that Slurm
-    keeps for another."""
+    keeps for another; None where nobody can tell."""
+    if node.state.usable is Usable.UNKNOWN:
+        return None
     free = node.gpu_count().free
     return 0 if free and node.state.usable in (Usable.NO, Usable.SPOKEN_FOR) else free
 

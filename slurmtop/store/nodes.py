@@ -106,9 +106,9 @@ def count_nodes(nodes: Sequence[Node]) -> NodeTotals:
         gpus += count.total or 0
         used += count.used or 0
         lost += count.lost or 0
-        now = free_gpus(node) or 0
-        free += now
-        idle += (count.free or 0) - now
+        now = free_gpus(node)
+        free += now or 0
+        idle += 0 if now is None else (count.free or 0) - now
     return NodeTotals(
         nodes=len(nodes),
         broken=ranks.count(0),

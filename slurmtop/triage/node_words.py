@@ -104,7 +104,7 @@ def free_text(node: Node) -> str:
     count = node.gpu_count()
     if count.total == 0:
         return ""
-    if count.free is None:
+    if count.free is None or node.state.usable is Usable.UNKNOWN:
         return "?"
     shut = count.free and node.state.usable in (Usable.NO, Usable.SPOKEN_FOR)
     return f"({count.free})" if shut else str(count.free)
