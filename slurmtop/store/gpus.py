@@ -70,9 +70,11 @@ class GpuBook:
         None where nothing was seen."""
         out: list[float | None] = [None] * points
         ring = self._rings.get((host, gpu_key(gpu)))
-        for at, sample in () if ring is None else ring.points:
+        for at, sample in () if ring is None else reversed(ring.points):
             ago = int((now - at).total_seconds() // POINT_S)
-            if 0 <= ago < points:
+            if ago >= points:
+                break
+            if ago >= 0 and out[points - 1 - ago] is None:
                 out[points - 1 - ago] = metric(sample)
         return tuple(out)
 

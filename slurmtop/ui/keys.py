@@ -17,9 +17,9 @@ class Level(StrEnum):
 class Key:
     """``id`` is the name in the keymap file; ``action`` the Textual action it runs.
 
-    ``scope`` is ``app``, ``jobs``, ``job``, ``logs`` or ``nodes``: where the key is alive; ``also`` are
-    further ones. ``footer`` says whether the short label stands in the footer (at most eight a
-    screen do).
+    ``scope`` is ``app``, ``jobs``, ``job``, ``gpus``, ``logs`` or ``nodes``: where the key is
+    alive; ``also`` are further ones. ``footer`` says whether the short label stands in the footer
+    (at most eight a screen do).
     """
 
     id: str

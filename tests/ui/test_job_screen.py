@@ -406,7 +406,7 @@ async def test_the_script_is_asked_once_when_it_is_shown(golden: Golden) -> None
     async with app.run_test(size=SIZE) as pilot:
         await bench.open(pilot)
         assert bench.runner.calls == []
-        await bench.press(pilot, "tab", "tab")
+        await bench.press(pilot, "shift+tab")
         golden("job_script", app)
         await bench.press(pilot, "tab", "shift+tab")
         assert len(bench.runner.calls) == 1
@@ -581,7 +581,7 @@ async def test_a_demo_read_only_and_the_calls_are_always_in_sight() -> None:
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         await bench.open(pilot)
-        for _ in range(3):
+        for _ in range(4):
             text = await bench.press(pilot, "tab")
             assert "DEMO hang, simulated · read-only · hpc1 · 7 calls/min" in text
 
@@ -712,5 +712,5 @@ async def test_any_size_survives(size: tuple[int, int], monkeypatch: pytest.Monk
     app = bench.app()
     async with app.run_test(size=size) as pilot:
         await bench.open(pilot)
-        await bench.press(pilot, "tab", "tab", "tab", "K", "escape")
+        await bench.press(pilot, "tab", "tab", "tab", "tab", "K", "escape")
         assert isinstance(app.screen, JobScreen)

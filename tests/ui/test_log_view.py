@@ -56,7 +56,7 @@ class LogBench(JobBench):
 
     async def logs(self, pilot: Pilot[None], job: Any = JOB) -> JobScreen:
         screen = await self.open(pilot, job)
-        await self.press(pilot, "tab")
+        await self.press(pilot, "tab", "tab")
         return screen
 
     async def write(self, pilot: Pilot[None], data: bytes | Exception, wait_s: float = 2) -> str:
@@ -101,7 +101,7 @@ async def test_it_is_looked_at_every_2_s_while_following_and_else_every_15() -> 
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         await bench.open(pilot)
-        await bench.press(pilot, "tab")
+        await bench.press(pilot, "tab", "tab")
         assert len(bench.files.stats) == 1
         await bench.advance(pilot, 20)
         assert len(bench.files.stats) == 11
@@ -127,7 +127,7 @@ async def test_the_log_of_a_job_that_has_ended_is_looked_at_every_15_s() -> None
         await bench.open(pilot, replace(JOB, state=make_state("FAILED"), end=START))
         await bench.advance(pilot, 60)
         assert bench.files.stats == []
-        await bench.press(pilot, "tab")
+        await bench.press(pilot, "tab", "tab")
         await bench.advance(pilot, 60)
         assert len(bench.files.stats) == 5
 

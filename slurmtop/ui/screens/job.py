@@ -1,10 +1,10 @@
-"""The Job screen: a header, and the tabs Why, Logs and Script."""
+"""The Job screen: a header, and the tabs Why, GPUs, Logs and Script."""
 
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
@@ -14,33 +14,36 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.script import ScriptStatus
-from slurmtop.model.text import visible
 from slurmtop.parse.mask import mask
 from slurmtop.triage.why import explain_job
-from slurmtop.triage.words import first_line, four_lines
+from slurmtop.triage.words import four_lines
 from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.bindings import bindings_for
-from slurmtop.ui.messages import HealthChanged, QueueChanged, RefreshAsked, SecondPassed
+from slurmtop.ui.messages import (
+    GpusChanged,
+    HealthChanged,
+    QueueChanged,
+    RefreshAsked,
+    SecondPassed,
+)
 from slurmtop.ui.present.job import (
     HEADER_LINES,
     JobCard,
     expected_start_text,
     header_lines,
     marks_line,
-    tab_line,
 )
-from slurmtop.ui.present.spans import Line, ends, plain
-from slurmtop.ui.screens.acting import ActingScreen
+from slurmtop.ui.present.spans import Line
+from slurmtop.ui.screens.job_keys import TAB_ACTIONS, JobKeys, selection_of
 from slurmtop.ui.widgets.footer import KeyFooter
+from slurmtop.ui.widgets.gpus_tab import GpusTab
 from slurmtop.ui.widgets.lines import LinesBox
 from slurmtop.ui.widgets.log_tab import LogTab
 from slurmtop.ui.widgets.script_view import ScriptView
+from slurmtop.ui.widgets.tab_bar import TabBar
 from slurmtop.ui.widgets.why_view import WhyView
 
-TABS = ("Why", "Logs", "Script")
-_LOG_ACTIONS = frozenset(
-    {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
-)
+TABS = ("Why", "GPUs", "Logs", "Script")
 COPY_WIDTH = 400
 #: While a running job's verdict is looked at, it is made anew this often, and its logs are
 #: looked at this often in between.
@@ -48,33 +51,43 @@ JUDGE_S = 60.0
 LOG_LOOK_S = 15.0
 
 
-class JobScreen(ActingScreen):
+class JobScreen(JobKeys):
     """One job, by key. Slurm is asked on open, on a change of state, and on a key.
 
     While the Why tab of a running job is looked at, the verdict is kept fresh: the job is
     asked for once a minute, and judged again sooner where its log has grown.
     """
 
-    SCOPES = ("job", "logs")
-    BINDINGS: ClassVar = [*bindings_for("job"), *bindings_for("logs")]
+    SCOPES = ("job", "gpus", "logs")
+    BINDINGS: ClassVar = [
+        *bindings_for("job"),
+        *bindings_for("gpus"),
+        *bindings_for("logs"),
+    ]
     DEFAULT_CSS = f"""
     JobScreen > #job-header {{ height: {HEADER_LINES}; }}
-    JobScreen > #job-tabs {{ height: 1; }}
     """
 
     def __init__(self, key: JobKey) -> None:
         super().__init__()
         self.key = key
-        self.tab = 0
         self.facts: JobFacts | None = None
         self._seen: object = None
         self._asked_at = self._judged_at = self._looked_at = 0.0
         self._header = LinesBox(self._header_lines, id="job-header")
-        self._tabs = LinesBox(self._tab_lines, id="job-tabs")
+        self._tabs = TabBar(TABS, self._marks, id="job-tabs")
 
     def compose(self) -> ComposeResult:
         services = self.services
         self.why = WhyView(services.clock.now, services.zone, services.seen_at, id="why")
+        self.gpus = GpusTab(
+            services,
+            self.tool.gpus,
+            self.key,
+            lambda: self.job,
+            lambda: self.facts.logs if self.facts is not None else (),
+            id="gpus",
+        )
         self.logs = LogTab(
             services.runner, services.clock, user=services.user, zone=services.zone, id="logs"
         )
@@ -82,6 +95,7 @@ class JobScreen(ActingScreen):
         yield self._header
         yield self._tabs
         yield self.why
+        yield self.gpus
         yield self.logs
         yield self.script
         yield KeyFooter()
@@ -151,6 +165,10 @@ class JobScreen(ActingScreen):
         self.refresh_bindings()
         if self._seen is not None and self._signature() != self._seen:
             self._gather()
+        self.gpus.follow_job()
+
+    def on_gpus_changed(self, event: GpusChanged) -> None:
+        self.gpus.gpus_changed(event.hosts)
 
     def on_health_changed(self, event: HealthChanged) -> None:
         self._header.refresh()
@@ -161,10 +179,13 @@ class JobScreen(ActingScreen):
         if self.tab == 0:
             self.why.rebuild()
             self._keep_fresh()
+        self.gpus.second_passed()
 
     def on_refresh_asked(self, event: RefreshAsked) -> None:
         self._gather()
-        if TABS[self.tab] == "Logs":
+        if TABS[self.tab] == "GPUs":
+            self.gpus.try_again()
+        elif TABS[self.tab] == "Logs":
             self.run_worker(self.logs.look(), group="log-look", exit_on_error=False)
         elif TABS[self.tab] == "Script":
             self._ask_script()
@@ -254,6 +275,7 @@ class JobScreen(ActingScreen):
         )
         self.why.show_state(state)
         self.logs.set_logs(facts.logs, self.job)
+        self.gpus.follow_job()
         self._header.refresh()
         self.refresh_bindings()
 
@@ -266,42 +288,41 @@ class JobScreen(ActingScreen):
 
     # Tabs
 
-    def _tab_lines(self, width: int) -> tuple[Line, ...]:
+    @property
+    def tab(self) -> int:
+        """The tab that is shown, by its place in :data:`TABS`."""
+        return self._tabs.current
+
+    def _marks(self) -> Line:
         services = self.services
-        marks = marks_line(
+        return marks_line(
             cluster=services.cluster_label,
             demo=services.demo,
             read_only=services.read_only,
             dry_run=services.dry_run,
             calls=services.calls_last_minute(),
         )
-        return (ends(tab_line(TABS, self.tab, width), marks, width),)
 
     def _show_tab(self, tab: int) -> None:
-        self.tab = tab
-        views = (self.why, self.logs, self.script)
+        self._tabs.current = tab
+        views = (self.why, self.gpus, self.logs, self.script)
         for index, view in enumerate(views):
             view.display = index == tab
-        if TABS[tab] == "Logs":
-            self.logs.show()
-        else:
-            self.logs.hide()
+        for own in (self.gpus, self.logs):
+            if views[tab] is own:
+                own.show()
+            else:
+                own.hide()
+        if TABS[tab] in ("Why", "Script"):
             views[tab].focus()
         if TABS[tab] == "Script" and self.script.script is None:
             self._ask_script()
         self._tabs.refresh()
         self.refresh_bindings()
 
-    def on_click(self, event: events.Click) -> None:
-        """A click on the name of a tab shows it."""
-        if event.widget is not self._tabs:
-            return
-        ends = 0
-        for index in range(len(TABS)):
-            ends += len(plain(tab_line(TABS[index : index + 1], 0, 80)))
-            if event.x < ends:
-                self._show_tab(index)
-                return
+    @on(TabBar.Picked)
+    def _tab_picked(self, event: TabBar.Picked) -> None:
+        self._show_tab(event.index)
 
     def action_next_tab(self) -> None:
         self._show_tab((self.tab + 1) % len(TABS))
@@ -310,8 +331,11 @@ class JobScreen(ActingScreen):
         self._show_tab((self.tab - 1) % len(TABS))
 
     def action_scroll_tab(self, how: str) -> None:
-        """Scroll what the tab shows: up, down, page_up, page_down, home, end, left, right."""
-        if TABS[self.tab] == "Logs":
+        """Scroll what the tab shows, or move in it: up, down, page_up, page_down, home, end,
+        left, right."""
+        if TABS[self.tab] == "GPUs":
+            self.gpus.move(how)
+        elif TABS[self.tab] == "Logs":
             self.logs.scroll_view(how)
         else:
             (self.script if TABS[self.tab] == "Script" else self.why).scroll_by(how)
@@ -332,8 +356,9 @@ class JobScreen(ActingScreen):
     # Keys
 
     def possible(self, action: str) -> bool:
-        if action in _LOG_ACTIONS:
-            return TABS[self.tab] == "Logs"
+        for tab, actions in TAB_ACTIONS.items():
+            if action in actions:
+                return TABS[self.tab] == tab
         job = self.job
         if action == "expected_start":
             return job is not None and job.state.phase is Phase.PENDING
@@ -353,47 +378,21 @@ class JobScreen(ActingScreen):
             self.notify("copied the four lines", markup=False, timeout=3)
 
     def selection(self) -> Selection:
-        job, facts = self.job, self.facts
         verdict = self.why.state.verdict
-        name = visible(self.key.id)
-        left = f"job {name} has left the queue" if self._left else ""
-        known_over = job is not None and job.state.ended
-        if job is None:
-            left = left or f"the queue does not show job {name}"
-        return Selection(
-            jobs=(job,) if job is not None and (known_over or not self._left) else (),
-            left=left,
-            siblings=facts.siblings if facts is not None else (),
-            verdict=first_line(verdict) if verdict is not None else None,
-            last_nodes=_last_nodes(job, facts),
-        )
+        return selection_of(self.key, self.job, self.facts, verdict, left=self._left)
 
     def undo_one(self) -> bool:
-        """Escape stops a search or closes its line before it leaves the screen."""
+        """Escape stops a search, closes its line or a chart before it leaves the screen."""
+        if TABS[self.tab] == "GPUs":
+            return self.gpus.step_back()
         return TABS[self.tab] == "Logs" and self.logs.step_back()
 
-    def action_follow(self) -> None:
-        self.logs.toggle_follow()
+    def on_screen_suspend(self) -> None:
+        """Another screen is on top: nobody looks at the GPUs now."""
+        super().on_screen_suspend()
+        self.gpus.hide()
 
-    def action_other_stream(self) -> None:
-        self.logs.other_stream()
-
-    def action_search(self) -> None:
-        self.logs.open_search()
-
-    def action_next_match(self) -> None:
-        self.logs.next_match()
-
-    def action_previous_match(self) -> None:
-        self.logs.next_match(backwards=True)
-
-    def action_first_error(self) -> None:
-        self.logs.first_error()
-
-
-def _last_nodes(job: Job | None, facts: JobFacts | None) -> str:
-    """Where it runs, or where it ran last."""
-    if job is not None and job.nodes:
-        return job.nodes
-    records = facts.history if facts is not None else ()
-    return next((record.nodes for record in records if record.nodes), "")
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        if TABS[self.tab] == "GPUs":
+            self.gpus.show()

@@ -75,12 +75,13 @@ class Rows(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     """
 
     class Picked(Message):
-        """A row was clicked; ``twice`` for a double click."""
+        """A row was clicked at column ``x``; ``twice`` for a double click."""
 
-        def __init__(self, index: int, twice: bool) -> None:
+        def __init__(self, index: int, twice: bool, x: int = 0) -> None:
             super().__init__()
             self.index = index
             self.twice = twice
+            self.x = x
 
     def __init__(self, painter: Painter[R], *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -170,7 +171,7 @@ class Rows(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         index = round(self.scroll_y) + event.y - 1
         if event.y >= 1 and 0 <= index < len(self.rows):
-            self.post_message(self.Picked(index, event.chain == 2))
+            self.post_message(self.Picked(index, event.chain == 2, event.x))
 
     def render_lines(self, crop: Region) -> list[Strip]:
         top = round(self.scroll_y)

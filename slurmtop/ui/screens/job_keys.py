@@ -1,0 +1,87 @@
+"""The keys of the Job screen: for the tab that is shown, and what the acting ones are for."""
+
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job
+from slurmtop.model.text import visible
+from slurmtop.model.verdict import Verdict
+from slurmtop.triage.words import first_line
+from slurmtop.ui.actions_flow import Selection
+from slurmtop.ui.screens.acting import ActingScreen
+from slurmtop.ui.widgets.gpus_tab import GpusTab
+from slurmtop.ui.widgets.log_tab import LogTab
+
+#: Actions of one tab only.
+TAB_ACTIONS = {
+    "Logs": frozenset(
+        {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
+    ),
+    "GPUs": frozenset({"next_metric", "next_sort", "chart", "gpu_left", "gpu_right"}),
+}
+
+
+class JobKeys(ActingScreen):
+    """What the keys of the Logs and the GPUs tab do."""
+
+    logs: LogTab
+    gpus: GpusTab
+
+    def action_follow(self) -> None:
+        self.logs.toggle_follow()
+
+    def action_other_stream(self) -> None:
+        self.logs.other_stream()
+
+    def action_search(self) -> None:
+        self.logs.open_search()
+
+    def action_next_match(self) -> None:
+        self.logs.next_match()
+
+    def action_previous_match(self) -> None:
+        self.logs.next_match(backwards=True)
+
+    def action_first_error(self) -> None:
+        self.logs.first_error()
+
+    def action_next_metric(self) -> None:
+        self.gpus.next_metric()
+
+    def action_next_sort(self) -> None:
+        self.gpus.next_sort()
+
+    def action_chart(self) -> None:
+        self.gpus.next_chart()
+
+    def action_gpu_left(self) -> None:
+        self.gpus.move("left")
+
+    def action_gpu_right(self) -> None:
+        self.gpus.move("right")
+
+
+def selection_of(
+    key: JobKey, job: Job | None, facts: JobFacts | None, verdict: Verdict | None, *, left: bool
+) -> Selection:
+    """What the acting keys are for on the screen of one job. ``left``: the queue no longer has
+    it."""
+    name = visible(key.id)
+    sentence = f"job {name} has left the queue" if left else ""
+    if job is None:
+        sentence = sentence or f"the queue does not show job {name}"
+    known_over = job is not None and job.state.ended
+    return Selection(
+        jobs=(job,) if job is not None and (known_over or not left) else (),
+        left=sentence,
+        siblings=facts.siblings if facts is not None else (),
+        verdict=first_line(verdict) if verdict is not None else None,
+        last_nodes=_last_nodes(job, facts),
+    )
+
+
+def _last_nodes(job: Job | None, facts: JobFacts | None) -> str:
+    """Where it runs, or where it ran last."""
+    if job is not None and job.nodes:
+        return job.nodes
+    records = facts.history if facts is not None else ()
+    return next((record.nodes for record in records if record.nodes), "")
