@@ -11,6 +11,7 @@ from slurmtop.model.access import (
     SlurmAccess,
     WayTried,
 )
+from slurmtop.model.gpu import Answer, NodeGpus
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
@@ -189,6 +190,30 @@ def _log(log: LogAccess) -> Access:
     status = AccessStatus.ABSENT if log.missing else AccessStatus.REFUSED
     opens = "" if log.missing else "its owner may open it, by the mode of file and folder"
     return replace(row, status=status, why=f"{visible(log.path)}: {visible(log.why)}", opens=opens)
+
+
+def exporter_row(node: NodeGpus | None, *, set_up: bool) -> Access:
+    """What an exporter or Prometheus of the settings told of one node; ``node`` None: not asked."""
+    row = Access(group=Group.HERE, source="GPU exporter", status=AccessStatus.REACHABLE)
+    if not set_up:
+        return replace(
+            row,
+            status=AccessStatus.ABSENT,
+            why="neither exporter_url nor prometheus_url is set: GPU values come from the nodes",
+        )
+    if node is None:
+        return replace(row, status=AccessStatus.NOT_ASKED, why="there is no node to ask about")
+    if node.samples:
+        count = plural(len(node.samples), "GPU")
+        return replace(row, host=node.host, why=f"{count} of {visible(node.host)}")
+    absent = node.answer is Answer.NOT_THERE
+    return replace(
+        row,
+        host=node.host,
+        status=AccessStatus.ABSENT if absent else AccessStatus.REFUSED,
+        why=node.failure.sentence if node.failure is not None else "it has no GPU of that node",
+        opens="the address in the settings, and a way to it from here",
+    )
 
 
 def way_rows(tried: Iterable[WayTried]) -> tuple[Access, ...]:
