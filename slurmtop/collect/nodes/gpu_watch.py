@@ -16,7 +16,6 @@ from slurmtop.collect.nodes.gpu_script import FIRST_ANSWER_S
 from slurmtop.collect.nodes.host_memory import HostMemory, Memories
 from slurmtop.collect.nodes.nvidia_smi import ask_once
 from slurmtop.collect.nodes.nvml import NvmlReader
-from slurmtop.collect.nodes.processes import read_processes
 from slurmtop.model.gpu import Answer
 from slurmtop.model.look import HostLook
 from slurmtop.model.ports import Clock, NodeUnreachable, Runner
@@ -108,20 +107,17 @@ async def look_once(
     reach: Callable[[str], Reach | None] = _no_reach,
     timeout_s: float = FIRST_ANSWER_S,
 ) -> HostLook:
-    """One look at one node, for a command. Never raises; ``failure`` says why there is none.
+    """One look at the GPUs of one node, for a command; the node's processes are not read.
 
-    ``timeout_s`` is for the driver's answer; several round trips may be needed.
+    Never raises; ``failure`` says why there is none. ``timeout_s`` is for the driver's answer;
+    several round trips may be needed.
     """
     memory = (memories or Memories()).of(host)
     began = clock.now()
-    processes = spawn(read_processes(runner, clock, host), name=f"processes of {host}")
     try:
         look = await _direct(runner, clock, host, memory, dcgm, timeout_s)
-        look = replace(look, processes=await processes)
     except NodeUnreachable as error:
         look = HostLook(host=host, failure=error.failure, failing_since=began)
-    finally:
-        await cancel_and_wait(processes)
     if exporters is not None and exporters.set_up:
         look = _with_told(look, (await exporters.ask((host,)))[host])
     found = reach(host)
