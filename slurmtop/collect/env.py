@@ -10,6 +10,8 @@ _REMOVED_PREFIXES = ("SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_")
 _REMOVED = frozenset(
     {"SLURM_TIME_FORMAT", "SLURM_JSON", "SLURM_YAML", "SLURM_DEBUG_FLAGS", "SLURM_CLUSTERS"}
 )
+#: What tells a command how to reach the controller, and as whom.
+_WHERE_SLURM_IS = frozenset({"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT"})
 #: Without ``SLURM_BITSTR_LEN=0`` Slurm cuts the ids of large arrays, throttle and all.
 _SET = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_BITSTR_LEN": "0"}
 
@@ -22,6 +24,19 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if name not in _REMOVED and not name.startswith(_REMOVED_PREFIXES)
     }
     return kept | _SET
+
+
+def srun_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """``environ`` for an ``srun`` that is told by options alone what to do.
+
+    Inside an allocation ``SLURM_JOB_ID``, ``SLURM_NNODES`` and some fifty others, and ``SRUN_*``
+    and ``PMI*``, would change what the same command means.
+    """
+    return {
+        name: value
+        for name, value in child_environment(environ).items()
+        if name in _WHERE_SLURM_IS or not name.startswith(("SLURM", "SRUN_", "PMI", "SBATCH_"))
+    }
 
 
 def wanted_clusters(environ: Mapping[str, str]) -> tuple[str, ...]:

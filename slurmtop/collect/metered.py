@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePath
 
+from slurmtop.collect.streams import closing
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
 
 #: Commands that are kept for whoever wants to see what ran.
@@ -26,7 +27,8 @@ def controller_calls(argv: tuple[str, ...]) -> int:
     ``--local``; the steps alone for ``squeue -s``; a ping beside ``show config``; the whole job
     table and the federation for scancel with a signal or a filter and without ``--ctld``; else
     one for each id that scancel or scontrol is to change (from 23.11 on ``scancel --ctld`` hands
-    over all its ids at once: then this is too much). sacct asks slurmdbd, never the controller.
+    over all its ids at once: then this is too much); for a step of srun the job, the step and
+    the end of each of its nodes. sacct asks slurmdbd, never the controller.
     """
     words = argv[1:]
     if not argv or _NO_CALL.intersection(words):
@@ -42,7 +44,15 @@ def controller_calls(argv: tuple[str, ...]) -> int:
         return _scontrol_calls(words, federation)
     if program == "scancel":
         return _scancel_calls(words)
+    if program == "srun":
+        return _srun_calls(words)
     return 2 if program == "sinfo" else 0
+
+
+def _srun_calls(words: tuple[str, ...]) -> int:
+    """A look at the job, the new step, and from each node its end."""
+    nodes = next((word[8:] for word in words if word.startswith("--nodes=")), "")
+    return 2 + (int(nodes) if nodes.isdigit() else 1)
 
 
 def _scancel_calls(words: tuple[str, ...]) -> int:
@@ -123,12 +133,20 @@ class MeteredRunner:
         self._end(number, done.took_s, done.rc, trouble)
         return done
 
+    def beside(self, argv: tuple[str, ...]) -> Callable[[int | None, str], None]:
+        """Count and keep a command that runs for long and not through here (a step that is held
+        open); what comes back is told its exit status and its trouble when it ends."""
+        self._count(argv)
+        number, started = self._begin(Command(argv)), self._clock.monotonic()
+        return lambda rc, trouble: self._end(number, self._clock.monotonic() - started, rc, trouble)
+
     async def stream(self, command: Command) -> AsyncIterator[bytes]:
         self._count(command.argv)
         number, started = self._begin(command), self._clock.monotonic()
         try:
-            async for chunk in self._inner.stream(command):
-                yield chunk
+            async with closing(self._inner.stream(command)) as inner:
+                async for chunk in inner:
+                    yield chunk
         finally:
             self._end(number, self._clock.monotonic() - started, None, "")
 

@@ -18,10 +18,12 @@ Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the recor
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from slurmtop.model.ports import Command
+from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.parse.mask import MARK, mask
 
 SCHEMA = "slurmtop.recording/1"
@@ -105,6 +107,29 @@ def bytes_of(form: Any) -> bytes:
     if isinstance(form, str):
         return form.encode("utf-8")
     return base64.b64decode(form["b64"], validate=True)
+
+
+def failure_form(failure: Failure) -> dict[str, Any]:
+    """Why a node could not be reached. ``retry_after_s`` null: unknown; -1: never."""
+    wait_s = failure.retry_after_s
+    return {
+        "trouble": failure.trouble.value,
+        "sentence": mask_text(failure.sentence),
+        "raw": mask_text(failure.raw),
+        "retry_after_s": -1.0 if wait_s == math.inf else wait_s,
+    }
+
+
+def failure_of(form: Any) -> Failure:
+    """Raises ValueError, KeyError or TypeError for what :func:`failure_form` never made."""
+    wait_s = form["retry_after_s"]
+    never = wait_s is not None and float(wait_s) < 0
+    return Failure(
+        Trouble(form["trouble"]),
+        str(form["sentence"]),
+        str(form["raw"]),
+        math.inf if never else None if wait_s is None else float(wait_s),
+    )
 
 
 def json_line(entry: dict[str, Any]) -> bytes:

@@ -21,18 +21,21 @@ from slurmtop.collect.record_form import (
     Key,
     bytes_form,
     command_key,
+    failure_form,
     json_line,
     mask_argv,
     mask_block,
     mask_output,
     mask_text,
 )
+from slurmtop.collect.streams import closing
 from slurmtop.model.ports import (
     Clock,
     Command,
     Completed,
     FileStat,
     FileTimeout,
+    NodeUnreachable,
     Runner,
     RunnerError,
 )
@@ -128,10 +131,11 @@ class RecordingRunner:
         total = 0
         error: RunnerError | None = None
         try:
-            async for chunk in self._inner.stream(command):
-                kept += chunk[: _STREAM_KEPT_BYTES - len(kept)]
-                total += len(chunk)
-                yield chunk
+            async with closing(self._inner.stream(command)) as inner:
+                async for chunk in inner:
+                    kept += chunk[: _STREAM_KEPT_BYTES - len(kept)]
+                    total += len(chunk)
+                    yield chunk
         except RunnerError as caught:
             error = caught
             raise
@@ -252,6 +256,8 @@ class _Writer:
         if seen.error is not None:
             entry["error"] = mask_text(str(seen.error))
             entry["missing"] = isinstance(seen.error.__cause__, FileNotFoundError)
+            if isinstance(seen.error, NodeUnreachable):
+                entry["unreachable"] = failure_form(seen.error.failure)
         if seen.done is not None:
             done = seen.done
             entry |= {"t": done.started_at.isoformat(), "rc": done.rc, "took_s": done.took_s}

@@ -14,6 +14,7 @@ from slurmtop.collect.record_form import (
     Key,
     bytes_of,
     command_key,
+    failure_of,
     file_key,
 )
 from slurmtop.model.ports import (
@@ -21,6 +22,7 @@ from slurmtop.model.ports import (
     Completed,
     FileStat,
     FileTimeout,
+    NodeUnreachable,
     ReplayMiss,
     RunnerError,
 )
@@ -142,6 +144,9 @@ class ReplayRunner:
         )
         key = command_key(command, stream=entry.get("stream", False))
         if "error" in entry:
+            if "unreachable" in entry:
+                failure = failure_of(entry["unreachable"])
+                return key, (NodeUnreachable, (str(entry["host"]), failure), None)
             cause = FileNotFoundError() if entry.get("missing") else None
             return key, (RunnerError, (str(entry["error"]),), cause)
         if entry.get("same"):

@@ -39,6 +39,10 @@ class NodeWay(Protocol):
         """Run ``script`` by ``/bin/sh`` on ``host``; its stdin is empty."""
         ...
 
+    def forget(self, host: str) -> None:
+        """Try ``host`` again at once, whatever it said before."""
+        ...
+
     async def close_idle(self) -> None: ...
 
     async def aclose(self) -> None:

@@ -1,0 +1,118 @@
+"""The way onto the node that slurmtop itself runs on: a shell of our own."""
+
+import asyncio
+import contextlib
+import platform
+import signal
+from collections.abc import AsyncIterator, Mapping
+
+from slurmtop.collect.clock import cancel_and_wait, spawn
+from slurmtop.collect.env import child_environment
+from slurmtop.collect.nodes.remote import RemoteProcess
+from slurmtop.collect.nodes.session import signal_session
+from slurmtop.model.ports import NodeUnreachable
+from slurmtop.model.reach import Way
+from slurmtop.model.snapshot import Failure, Trouble
+
+_BLOCK = 64 * 1024
+_STDERR_BYTES = 64 * 1024
+_TERM_WAIT_S = 0.5
+
+
+class LocalScript:
+    """A script in a session of its own (a ``RemoteProcess``)."""
+
+    def __init__(
+        self, child: asyncio.subprocess.Process, transport: asyncio.SubprocessTransport
+    ) -> None:
+        self._child = child
+        self._transport = transport
+        self._stderr = bytearray()
+        self._reading = spawn(self._read_stderr(), name="stderr of a script here")
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        assert self._child.stdout is not None
+        while chunk := await self._child.stdout.read(_BLOCK):
+            yield chunk
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self._stderr)
+
+    async def close(self) -> None:
+        session = self._child.pid
+        try:
+            if signal_session(session, signal.SIGTERM):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_TERM_WAIT_S):
+                        await self._child.wait()
+        finally:
+            signal_session(session, signal.SIGKILL)
+            await cancel_and_wait(self._reading)
+            self._transport.close()
+
+    async def _read_stderr(self) -> None:
+        assert self._child.stderr is not None
+        while chunk := await self._child.stderr.read(_BLOCK):
+            self._stderr += chunk
+            del self._stderr[:-_STDERR_BYTES]
+
+
+class HereWay:
+    """A ``NodeWay`` onto this machine alone."""
+
+    def __init__(self, environ: Mapping[str, str], *, hostname: str | None = None) -> None:
+        name = platform.node() if hostname is None else hostname
+        self._names = {
+            short for word in (name, environ.get("SLURMD_NODENAME", "")) if (short := _short(word))
+        }
+        self._environ = child_environment(environ)
+        self._running: set[LocalScript] = set()
+
+    @property
+    def way(self) -> Way:
+        return Way.HERE
+
+    def is_here(self, host: str) -> bool:
+        """Is ``host`` this machine? By its short name, or by the name that slurmd goes by."""
+        return _short(host) in self._names
+
+    async def start(self, host: str, script: bytes) -> RemoteProcess:
+        pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        loop = asyncio.get_running_loop()
+        try:
+            transport, protocol = await loop.subprocess_exec(
+                lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_BLOCK, loop=loop),
+                "/bin/sh",
+                "-c",
+                script,
+                "slurmtop-script",
+                stdin=null,
+                stdout=pipe,
+                stderr=pipe,
+                env=self._environ,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            sentence = f"A shell could not be started here on {host}: {error}."
+            raise NodeUnreachable(host, Failure(Trouble.LOCAL, sentence)) from error
+        child = asyncio.subprocess.Process(transport, protocol, loop)
+        process = LocalScript(child, transport)
+        self._running.add(process)
+        ended = spawn(child.wait(), name="end of a script here")
+        ended.add_done_callback(lambda _: self._running.discard(process))
+        return process
+
+    def forget(self, host: str) -> None:
+        """No failure is kept."""
+
+    async def close_idle(self) -> None:
+        """Nothing is kept between starts."""
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(process.close() for process in tuple(self._running)))
+        self._running.clear()
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0].lower()
