@@ -141,10 +141,17 @@ class GpuFeed:
         await cancel_and_wait(*tasks)
 
     def use_of(self, key: JobKey) -> JobUse | None:
-        """How much of its GPUs a job uses: by the site's exporter, else by the last look."""
-        told = self._services.job_gpu_use
+        """How much of its GPUs a job uses: by the site's exporter or the last look, the newer."""
+        told, seen = self._services.job_gpu_use, self.uses.get(key)
         use = told(key) if told is not None else None
-        return use or self.uses.get(key)
+        if use is None or (seen is not None and seen.at > use.at):
+            return seen
+        return use
+
+    @property
+    def knows_use(self) -> bool:
+        """Is there anybody who tells it, or any job of which it is known?"""
+        return self._services.job_gpu_use is not None or len(self.uses) > 0
 
     def gpus_of(self, view: str, host: str) -> Attributed | None:
         """Which GPUs of a node are those of the job that ``view`` watches; None: no look yet."""

@@ -278,6 +278,7 @@ def key_sign(key: str) -> str:
 #: Which scopes hear a key together: those of the app and of one screen.
 _TOGETHER = (
     frozenset({"app", "jobs"}),
+    frozenset({"app", "job", "gpus"}),
     frozenset({"app", "job", "logs"}),
     frozenset({"app", "nodes"}),
 )

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from slurmtop.model.gpu import GpuSample, Level, MigSlice, ratio_text, util_text
+from slurmtop.model.nic import NicPort
 from slurmtop.model.process import RankProcess, Rung
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, bytes_text, plural
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import Work, work_note, work_of
 from slurmtop.triage.gpus import judge_gpu, judge_node
-from slurmtop.ui.present.gpu_grid import LOST, Cell, GridRow, is_stale, next_try
+from slurmtop.ui.present.gpu_grid import LOST, Cell, GridRow, is_stale
+from slurmtop.ui.present.gpu_lines import next_try
 from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, wrap
 
 DETAIL_LINES = 7
@@ -30,7 +32,7 @@ _GONE = "a card that the driver cannot reach any more: drain the node"
 _NOT_KNOWN = "a GPU of this job of which nothing is known here: that does not make it idle"
 
 
-def gpu_lines(
+def detail_lines(
     row: GridRow,
     cell: Cell | None,
     metric: GpuMetric,
@@ -46,6 +48,8 @@ def gpu_lines(
     if cell is None:
         return tuple((trouble or _node_words(row, width))[:DETAIL_LINES])
     gpu = cell.gpu
+    if cell.port is not None:
+        return tuple((*_port_lines(row, cell.port, width), *trouble)[:DETAIL_LINES])
     if gpu is None:
         gone = _GONE if cell.sign == LOST else _NOT_KNOWN
         title: Line = ((f"{visible(row.host)}  {cell.sign} ", "strong"), (gone, "bad"))
@@ -174,6 +178,24 @@ def _memory(gpu: GpuSample, slices: Sequence[MigSlice]) -> list[Line]:
         kinds = ", ".join(visible(one.profile) for one in own)
         parts.insert(0, _pair("MIG", f"{plural(len(own), 'slice')} {kinds}"))
     return parts
+
+
+def _port_lines(row: GridRow, port: NicPort, width: int) -> list[Line]:
+    """A port of a network card, and in how many ways it can be read."""
+    state = visible(port.state or "state unknown").lower()
+    title: Line = (
+        (f"{visible(row.host)} {visible(port.name)}", "strong"),
+        (f"  {port.kind}  {visible(port.speed or '')}", "dim"),
+        (f"  {'× ' if port.works is False else ''}{state}", "bad" if port.works is False else ""),
+    )
+    errors = "n/a" if port.errors is None else f"{port.errors:,}"
+    parts = [
+        _pair("out", _rate(port.tx_bytes_s)),
+        _pair("in", _rate(port.rx_bytes_s)),
+        _pair("errors since its driver was loaded", errors, "warn" if port.errors else ""),
+    ]
+    note = "traffic of NCCL over InfiniBand and RoCE is counted; a rate needs two looks"
+    return [cut_line(title, width), cut_line(join(parts), width), cut_line(((note, "dim"),), width)]
 
 
 def _node_trouble(row: GridRow, now: datetime, width: int) -> list[Line]:

@@ -12,7 +12,7 @@ from slurmtop.model.units import ago_text, plural
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import JobWork, Odd, WorkVerdict
 from slurmtop.ui.present.gpu_grid import STALE_S, GridRow, metric_title, short_value
-from slurmtop.ui.present.spans import Line, cut_line, ends, join, join_with_slack, wrap
+from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
 
 HEAD_LINES = 2
 
@@ -61,21 +61,22 @@ def head_lines(
     """Exactly :data:`HEAD_LINES` lines of at most ``width`` cells."""
     title = metric_title(head.metric)
     if head.worst_first:
-        title += ", the worst first"
+        title += ", worst first"
+    room = max(20, width - len(title) - 1)
+    left = join(_summary(head, rows, now, short=False))
+    if line_width(left) > room:
+        left = cut_line(join(_summary(head, rows, now, short=True)), room)
+    first = ends(left, ((title, "strong"),), width)
     if head.chart:
-        title = head.chart
-    parts = _summary(head, rows, now)
-    left = join_with_slack(parts, 0, max(20, width - len(title) - 1))
-    return (
-        ends(left, ((title, "strong"),), width),
-        cut_line(join(_judgement(head)), width),
-    )
+        return (first, cut_line(((head.chart, "strong"),), width))
+    return (first, cut_line(join(_judgement(head)), width))
 
 
-def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime) -> list[Line]:
+def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime, *, short: bool) -> list[Line]:
     answered = [row for row in rows if row.answered]
     gpus = "GPUs" if head.held is None else plural(head.held, "GPU")
-    parts: list[Line] = [((f"{gpus} on {plural(len(rows), 'node')}", ""),)]
+    where = f"{', ' if short else ' on '}{plural(len(rows), 'node')}"
+    parts: list[Line] = [((gpus + where, ""),)]
     whole = len(answered) == len(rows)
     parts.append(((f"{len(answered)} of {len(rows)} answered", "" if whole else "warn"),))
     if not answered:
@@ -89,18 +90,17 @@ def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime) -> list[Line
         text = short_value(head.metric, mean) + (f" {head.metric.unit}" if unit is None else unit)
         parts.append(((f"mean {text}", ""),))
     if head.way:
-        parts.append(((f"via {visible(head.way)}", "dim"),))
+        parts.append((("" if short else "via ", "dim"), (visible(head.way), "dim")))
     times = [row.look.gpus_at for row in answered if row.look and row.look.gpus_at is not None]
     if times:
         age = (now - min(times)).total_seconds()
         old = age > STALE_S
-        parts.append(
-            ((f"{'! ' if old else ''}data {ago_text(age)} old", "warn" if old else "dim"),)
-        )
+        text = f"{'! ' if old else ''}{'' if short else 'data '}{ago_text(age)} old"
+        parts.append(((text, "warn" if old else "dim"),))
     if head.over:
-        parts.append((("the job is over: nobody asks any more", "warn"),))
+        parts.append((("over" if short else "the job is over: not asked any more", "warn"),))
     elif head.paused:
-        parts.append((("paused while no key is pressed", "warn"),))
+        parts.append((("paused" if short else "paused while no key is pressed", "warn"),))
     return parts
 
 

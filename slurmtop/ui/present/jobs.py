@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, LimitKind, Phase
 from slurmtop.model.text import cell_width, fit, visible
 from slurmtop.model.units import count_text
@@ -15,6 +16,8 @@ from slurmtop.parse.slurm.exit_codes import explain_job_exit
 from slurmtop.parse.slurm.reasons import explain_reason
 from slurmtop.store.jobs import Gone
 from slurmtop.store.rows import Count, Group, Row
+from slurmtop.ui.present.gpu_use import WIDTH as USE_WIDTH
+from slurmtop.ui.present.row_states import GROUP_STATES, STATE_ROLES, STATE_WORDS
 from slurmtop.ui.present.spans import Line, Span
 
 DASH = "–"
@@ -24,43 +27,6 @@ GUTTER = 3
 #: The reason gets this much before any other column grows.
 WHY_WANTS = 34
 
-_STATE_WORDS = {
-    "PENDING": "pending",
-    "RUNNING": "running",
-    "SUSPENDED": "suspended",
-    "COMPLETED": "done",
-    "CANCELLED": "cancelled",
-    "FAILED": "FAILED",
-    "TIMEOUT": "TIMEOUT",
-    "NODE_FAIL": "NODE FAIL",
-    "PREEMPTED": "PREEMPTED",
-    "BOOT_FAIL": "BOOT FAIL",
-    "DEADLINE": "DEADLINE",
-    "OUT_OF_MEMORY": "NO MEMORY",
-    "COMPLETING": "ending",
-    "STAGE_OUT": "ending",
-    "CONFIGURING": "starting",
-    "RESIZING": "resizing",
-    "REQUEUED": "requeued",
-    "REQUEUE_FED": "requeued",
-    "REQUEUE_HOLD": "held",
-    "SPECIAL_EXIT": "held",
-    "RESV_DEL_HOLD": "held",
-    "STOPPED": "stopped",
-    "REVOKED": "elsewhere",
-    "SIGNALING": "running",
-}
-_STATE_ROLES = {
-    Phase.PENDING: "wait",
-    Phase.RUNNING: "good",
-    Phase.SUSPENDED: "warn",
-    Phase.ENDING: "busy",
-    Phase.COMPLETED: "",
-    Phase.FAILED: "bad",
-    Phase.CANCELLED: "warn",
-    Phase.ELSEWHERE: "dim",
-    Phase.UNKNOWN: "warn",
-}
 #: What a person has to act on before anything moves; see ``ReasonInfo.kind``.
 _NEEDS_SOMEBODY = frozenset({"held", "never", "failure"})
 
@@ -70,12 +36,14 @@ class Now:
     """What a cell may depend on besides its row.
 
     Times of jobs are worked out at ``now``, which stands still while the data is old;
-    ``wall`` is the clock of the viewer (None: the same).
+    ``wall`` is the clock of the viewer (None: the same). ``use`` makes the cell of a job's GPU
+    use.
     """
 
     now: datetime
     user: str = ""
     wall: datetime | None = None
+    use: Callable[[JobKey], Span] | None = None
 
     def missing_for(self, gone: Gone) -> timedelta:
         return (self.wall or self.now) - gone.since
@@ -154,23 +122,10 @@ def _state(row: Row, at: Now) -> Span:
     if group is not None:
         count = group.counts[0]
         first = {"waiting": "PD"}.get(count.label, count.label)
-        return _GROUP_STATES[first]
+        return GROUP_STATES[first]
     state = row.job.state
-    word = _STATE_WORDS.get(state.word) or visible(state.word).lower() or "?"
-    return (word, _STATE_ROLES[state.phase])
-
-
-_GROUP_STATES = {
-    "R": ("running", "good"),
-    "S": ("suspended", "warn"),
-    "CG": ("ending", "busy"),
-    "PD": ("pending", "wait"),
-    "F": ("FAILED", "bad"),
-    "CD": ("done", ""),
-    "CA": ("cancelled", "warn"),
-    "RV": ("elsewhere", "dim"),
-    "?": ("unknown", "warn"),
-}
+    word = STATE_WORDS.get(state.word) or visible(state.word).lower() or "?"
+    return (word, STATE_ROLES[state.phase])
 
 
 def _job_id(row: Row, at: Now) -> Span:
@@ -201,6 +156,14 @@ def _nodes(row: Row, at: Now) -> Span:
 
 def _gpus(row: Row, at: Now) -> Span:
     return _sum([job.tres.gpus for job in row.jobs], row)
+
+
+def _use(row: Row, at: Now) -> Span:
+    """Of a running job that holds GPUs; nobody is asked for it here."""
+    job = row.job
+    if at.use is None or row.group is not None or job.state.phase is not Phase.RUNNING:
+        return ("", "")
+    return ("", "") if job.tres.gpus == 0 or row.lost else at.use(job.key)
 
 
 def _sum(values: Sequence[int | None], row: Row) -> Span:
@@ -304,6 +267,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("user", "USER", 8, 2, _user, grow=1, most=12),
     Column("partition", "PART", 8, 6, _partition, grow=1, most=14),
     Column("gpus", "GPUS", 4, 3, _gpus, right=True),
+    Column("use", "GPU USE", USE_WIDTH, 8, _use),
     Column("nodes", "NODES", 5, 5, _nodes, right=True),
     Column("priority", "PRIO", 7, 7, _priority, right=True),
     Column("name", "NAME", 12, 0, _name, grow=2, most=32),
@@ -320,13 +284,15 @@ def id_width(rows: Sequence[Row]) -> int:
     return max(6, min(18, widest))
 
 
-def lay_out(width: int, *, with_user: bool, id_cells: int = 8) -> Layout:
-    """The columns that fit ``width`` cells, each with its own width.
+def lay_out(width: int, *, with_user: bool, id_cells: int = 8, with_use: bool = False) -> Layout:
+    """The columns that fit ``width`` cells, each with its own width. The GPU use stands there
+    only ``with_use``: where it is known of some job.
 
     Nothing is scrolled sideways: what has no room is left out, the least needed first. On a
     screen too narrow even for the four that always stay, those shrink.
     """
-    chosen = [column for column in COLUMNS if with_user or column.name != "user"]
+    left_out = {"user": not with_user, "use": not with_use}
+    chosen = [column for column in COLUMNS if not left_out.get(column.name, False)]
     widths = {column.name: column.width for column in chosen}
     widths["id"] = id_cells
     room = width - GUTTER
@@ -396,4 +362,4 @@ def tick_of(row: Row, at: Now) -> str:
     late = ""
     if row.gone is not None:
         late = str(at.missing_for(row.gone) < RESULT_LATE)
-    return f"{_time(row, at)[0]} {_left(row, at)[0]} {late}"
+    return f"{_time(row, at)[0]} {_left(row, at)[0]} {_use(row, at)[0]} {late}"

@@ -15,12 +15,13 @@ from slurmtop.store.rows import SORTS, Row
 from slurmtop.store.view import JobView
 from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.bindings import bindings_for
-from slurmtop.ui.messages import HealthChanged, QueueChanged, SecondPassed
+from slurmtop.ui.messages import GpusChanged, HealthChanged, QueueChanged, SecondPassed
 from slurmtop.ui.present import header as head
 from slurmtop.ui.present import jobs as present
+from slurmtop.ui.present.gpu_use import use_span
 from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.selection import jobs_text
-from slurmtop.ui.present.spans import Line
+from slurmtop.ui.present.spans import Line, Span
 from slurmtop.ui.screens.acting import ActingScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
 from slurmtop.ui.widgets.footer import KeyFooter
@@ -54,7 +55,7 @@ class JobsScreen(ActingScreen):
     def __init__(self) -> None:
         super().__init__()
         self.view = JobView(problem=present.needs_somebody, expand=_hosts)
-        self._layout: tuple[tuple[int, bool, int], present.Layout] | None = None
+        self._layout: tuple[tuple[int, bool, int, bool], present.Layout] | None = None
         self._id_cells = 6
         self._with_user = False
         self._head_lines: tuple[Line, ...] = ()
@@ -98,6 +99,13 @@ class JobsScreen(ActingScreen):
 
     def _health(self) -> HealthWords:
         return self.tool.queue_words()
+
+    def on_gpus_changed(self, event: GpusChanged) -> None:
+        """What was seen of a job's GPUs stands in its row; the first time a column is added."""
+        if self._layout is not None and self._layout[0][3] != self.tool.gpus.knows_use:
+            self._rows.repaint()
+        else:
+            self._rows.second_passed()
 
     # What is shown
 
@@ -189,12 +197,16 @@ class JobsScreen(ActingScreen):
         wall = self.services.clock.now()
         sampled_at = self.tool.book.sampled_at
         still = sampled_at if self._rows.old and sampled_at is not None else wall
-        return present.Now(still, self.services.user, wall)
+        return present.Now(still, self.services.user, wall, self._use)
+
+    def _use(self, key: JobKey) -> Span:
+        return use_span(self.tool.gpus.use_of(key), self.services.data_now())
 
     def _columns(self, width: int) -> present.Layout:
-        key = (width, self._with_user, self._id_cells)
+        key = (width, self._with_user, self._id_cells, self.tool.gpus.knows_use)
         if self._layout is None or self._layout[0] != key:
-            self._layout = (key, present.lay_out(width, with_user=key[1], id_cells=key[2]))
+            layout = present.lay_out(width, with_user=key[1], id_cells=key[2], with_use=key[3])
+            self._layout = (key, layout)
         return self._layout[1]
 
     # Keys

@@ -43,7 +43,8 @@ class GpuRows:
         self._job: Job | None = None
         self._held = 0
         self._looks: deque[JobLook] = deque(maxlen=LOOKS_KEPT)
-        self._judged_at: datetime | None = None
+        self._judged: tuple[int, datetime] | None = None
+        """How many nodes had answered when it was judged last, and when."""
 
     def set_job(self, job: Job, hosts: Sequence[str], held_each: int) -> None:
         """The job's newest record. On another run what was seen before says nothing."""
@@ -58,6 +59,7 @@ class GpuRows:
             return
         self.hosts, self._held = tuple(hosts), held_each
         self._looks.clear()
+        self._judged = None
         self.verdict, self.odd, self._by_host = None, {}, {}
         for host in self.hosts:
             self._build(host)
@@ -109,10 +111,15 @@ class GpuRows:
 
         Values that are old count as unknown: a job is never judged by what was.
         """
-        judged = self._judged_at
-        if judged is not None and (now - judged).total_seconds() < JUDGE_S:
+        answered = sum(row.answered for row in self._by_host.values())
+        judged = self._judged
+        same = judged is not None and judged[0] == answered
+        if judged is not None and same and (now - judged[1]).total_seconds() < JUDGE_S:
             return
-        self._judged_at = now
+        self._judged = (answered, now)
+        if not answered:
+            self.verdict = None
+            return
         nodes: list[NodeGpus] = []
         held = 0
         for row in self._by_host.values():

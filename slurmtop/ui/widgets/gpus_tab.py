@@ -11,12 +11,12 @@ from slurmtop.model.facts import LogFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.process import RankProcess
-from slurmtop.store.gpu_metrics import METRICS, GpuMetric
+from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
 from slurmtop.ui.gpu_feed import GpuFeed, hosts_of, share_of
-from slurmtop.ui.present import gpu_chart, gpu_grid
+from slurmtop.ui.present import gpu_chart, gpu_grid, gpu_lines
 from slurmtop.ui.present.chart import Chart
-from slurmtop.ui.present.gpu_detail import DETAIL_LINES, gpu_lines
+from slurmtop.ui.present.gpu_detail import DETAIL_LINES, detail_lines
 from slurmtop.ui.present.gpu_grid import Cell, GridRow
 from slurmtop.ui.present.gpu_head import (
     HEAD_LINES,
@@ -37,6 +37,8 @@ from slurmtop.ui.widgets.rows import Rows
 
 #: Lines that the grid keeps before the detail below it takes some.
 _GRID_LEAST = 5
+#: Lines of the tab from which on a chart leaves room for the detail.
+_CHART_AND_DETAIL = 26
 #: Ranks are told from the processes of all nodes where there are no more than this.
 _RANKS_NODES = 32
 _SPARK_POINTS = 30
@@ -71,7 +73,7 @@ class GpusTab(Vertical):
         self._why, self._sentence = Why.LOADING, ""
         self._column = 0
         self._cursor = ""
-        self._layout: tuple[tuple[int, int, int], gpu_grid.Layout] | None = None
+        self._layout: tuple[tuple[int, int, int], gpu_lines.Layout] | None = None
         self._version = 0
         self._ranks: tuple[tuple[object, ...], Mapping[str, tuple[RankProcess, ...]]] | None = None
         self.charted = ""
@@ -196,13 +198,14 @@ class GpusTab(Vertical):
     def _lay_out_again(self, rows: tuple[GridRow, ...]) -> None:
         """Painted lines are forgotten only where the columns came out otherwise."""
         width = self.grid.scrollable_content_region.width
-        layout = gpu_grid.lay_out(rows, width, self._column)
+        layout = gpu_lines.lay_out(rows, width, self._column)
         before, self._layout = self._layout, ((width, self._version, self._column), layout)
         if before is None or before[1] != layout:
             self.grid.repaint()
 
     def on_resize(self) -> None:
         room = self.size.height - HEAD_LINES - _GRID_LEAST
+        self._detail.display = not self.charted or self.size.height >= _CHART_AND_DETAIL
         self._detail.styles.height = max(0, min(DETAIL_LINES + 1, room))
         self._show_rows()
 
@@ -242,10 +245,10 @@ class GpusTab(Vertical):
             trend = spark(values, full=self.metric.full)
             ranks = self._ranks_of(row, cell)
         slices = row.look.gpus.slices if row.look is not None and row.look.gpus is not None else ()
-        lines = gpu_lines(
+        lines = detail_lines(
             row, cell, self.metric, self._now(), width, ranks=ranks, trend=trend, slices=slices
         )
-        legend = gpu_grid.legend_line(self.grid.rows, width)
+        legend = gpu_lines.legend_line(self.grid.rows, width)
         return (legend, *lines)
 
     def _ranks_of(self, row: GridRow, cell: Cell) -> tuple[RankProcess, ...] | None:
@@ -268,31 +271,31 @@ class GpusTab(Vertical):
     # The painter of the grid
 
     def header(self, width: int) -> Line:
-        return gpu_grid.grid_header(self._columns(width), width) if self.grid.rows else ()
+        return gpu_lines.grid_header(self._columns(width), width) if self.grid.rows else ()
 
     def line(self, row: GridRow, width: int, *, cursor: bool) -> Line:
         layout, now = self._columns(width), self._now()
         trend = ""
-        if layout.spark >= gpu_grid.SPARK_LEAST and row.cells:
+        if layout.spark >= gpu_lines.SPARK_LEAST and row.cells:
             points = min(layout.spark - 1, _SPARK_POINTS)
             values = gpu_chart.node_trend(
                 self._feed.book, row.host, row.samples, self.metric, now, points
             )
             trend = spark(values, full=self.metric.full)
         column = min(self._column, max(0, len(row.cells) - 1)) if cursor else None
-        return gpu_grid.row_line(row, layout, self.metric, width, now, column=column, trend=trend)
+        return gpu_lines.row_line(row, layout, self.metric, width, now, column=column, trend=trend)
 
     def tick(self, row: GridRow) -> str:
         column = str(self._column) if row.host == self._cursor else ""
-        return f"{column} {gpu_grid.row_tick(row, self._now())}"
+        return f"{column} {gpu_lines.row_tick(row, self._now())}"
 
     def marked(self, row: GridRow) -> bool:
         return False
 
-    def _columns(self, width: int) -> gpu_grid.Layout:
+    def _columns(self, width: int) -> gpu_lines.Layout:
         key = (width, self._version, self._column)
         if self._layout is None or self._layout[0] != key:
-            self._layout = (key, gpu_grid.lay_out(self.grid.rows, width, self._column))
+            self._layout = (key, gpu_lines.lay_out(self.grid.rows, width, self._column))
         return self._layout[1]
 
     # The chart
@@ -326,14 +329,15 @@ class GpusTab(Vertical):
     def _show_chart(self) -> None:
         self.plot.display = bool(self.charted)
         self.grid.display = not self.charted
+        self._detail.display = not self.charted or self.size.height >= _CHART_AND_DETAIL
         self._show_rows()
 
     # Keys
 
     def next_metric(self) -> None:
         """Show the next metric of the table."""
-        later = METRICS.index(self.metric) + 1
-        self.model.metric = METRICS[later % len(METRICS)]
+        later = gpu_grid.SHOWN.index(self.metric) + 1
+        self.model.metric = gpu_grid.SHOWN[later % len(gpu_grid.SHOWN)]
         self.model.build_all(self._now())
         self._version += 1
         self._show_rows()
