@@ -21,8 +21,8 @@ _MAX_BYTES = 4 * 1024 * 1024
 #: For the script itself: what it does before it starts a tool.
 _SLACK_S = 10.0
 
-#: ``$1`` what is wanted (stream, once, probe, state, dcgm, amd), ``$2`` the tools of ours that may
-#: still be there (``pid:start``), then what that wants.
+#: ``$1`` what is wanted (stream, once, list, probe, state, dcgm, amd), ``$2`` the tools of ours
+#: that may still be there (``pid:start``), then what that wants.
 SCRIPT = r"""
 LC_ALL=C; export LC_ALL; want=$1; known=$2; shift 2
 say() { printf '\n#slurmtop %s\n' "$*"; }
@@ -87,8 +87,13 @@ say seen $engine $exporter
 case $want in probe | once) about ;; esac
 if [ -z "$free" ]; then say open $stuck; say done; exit 0; fi
 case $want in
-stream) say part query; tool nvidia-smi "--query-gpu=$1" --format=csv,noheader,nounits -lms "$2" ;;
-once) say part query; tool nvidia-smi "--query-gpu=$1" --format=csv,noheader,nounits ;;
+stream)
+  say part query
+  tool nvidia-smi ${3:+-i "$3"} "--query-gpu=$1" --format=csv,noheader,nounits -lms "$2" ;;
+once)
+  say part query
+  tool nvidia-smi ${3:+-i "$3"} "--query-gpu=$1" --format=csv,noheader,nounits ;;
+list) say part list; tool nvidia-smi -L ;;
 dcgm)
   say part discovery; tool dcgmi discovery -l
   say part dmon; tool dcgmi dmon -e "$1" -d "$2" ${3:+-c "$3"} ;;
@@ -102,10 +107,10 @@ esac
 case $want in
 probe)
   [ -n "$1" ] && say part apps &&
-    tool nvidia-smi "--query-compute-apps=$1" --format=csv,noheader,nounits ;;
+    tool nvidia-smi ${2:+-i "$2"} "--query-compute-apps=$1" --format=csv,noheader,nounits ;;
 once)
   [ "$rc" = 0 ] && [ -n "$2" ] && say part apps &&
-    tool nvidia-smi "--query-compute-apps=$2" --format=csv,noheader,nounits ;;
+    tool nvidia-smi ${3:+-i "$3"} "--query-compute-apps=$2" --format=csv,noheader,nounits ;;
 esac
 say done
 """.strip()
@@ -123,14 +128,27 @@ def _command(
     return Command(argv, host=host, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
 
 
+def _only(uuids: Sequence[str]) -> tuple[str, ...]:
+    """The last word, where not all GPUs are asked: those beside a card that is lost."""
+    return (",".join(uuids),) if uuids else ()
+
+
 def stream_command(
-    host: str, fields: Sequence[str], open_tools: Sequence[OpenTool], *, round_s: float = ROUND_S
+    host: str,
+    fields: Sequence[str],
+    open_tools: Sequence[OpenTool],
+    *,
+    only: Sequence[str] = (),
+    round_s: float = ROUND_S,
 ) -> Command:
     """``nvidia-smi --query-gpu`` again and again, until nobody reads any more."""
-    every = str(int(round_s * 1000))
-    return _command(
-        host, "stream", open_tools, ",".join(fields), every, timeout_s=FIRST_ANSWER_S + _SLACK_S
-    )
+    words = (",".join(fields), str(int(round_s * 1000)), *_only(only))
+    return _command(host, "stream", open_tools, *words, timeout_s=FIRST_ANSWER_S + _SLACK_S)
+
+
+def list_command(host: str, open_tools: Sequence[OpenTool]) -> Command:
+    """``nvidia-smi -L``: it tells the GPUs beside a card that is lost."""
+    return _command(host, "list", open_tools, timeout_s=_PROBE_S)
 
 
 def once_command(
@@ -139,19 +157,20 @@ def once_command(
     open_tools: Sequence[OpenTool],
     *,
     apps: bool = True,
+    only: Sequence[str] = (),
     timeout_s: float = FIRST_ANSWER_S,
 ) -> Command:
     """One look: what the node is, its ports, its GPUs and with ``apps`` the processes on them."""
-    asked = ",".join(APP_FIELDS) if apps else ""
-    return _command(
-        host, "once", open_tools, ",".join(fields), asked, timeout_s=timeout_s + _SLACK_S
-    )
+    words = (",".join(fields), ",".join(APP_FIELDS) if apps else "", *_only(only))
+    return _command(host, "once", open_tools, *words, timeout_s=timeout_s + _SLACK_S)
 
 
-def probe_command(host: str, open_tools: Sequence[OpenTool], *, apps: bool = True) -> Command:
+def probe_command(
+    host: str, open_tools: Sequence[OpenTool], *, apps: bool = True, only: Sequence[str] = ()
+) -> Command:
     """What is read beside a stream: ports, the cgroup we are in, the processes on the GPUs."""
     asked = ",".join(APP_FIELDS) if apps else ""
-    return _command(host, "probe", open_tools, asked, timeout_s=_PROBE_S)
+    return _command(host, "probe", open_tools, asked, *_only(only), timeout_s=_PROBE_S)
 
 
 def state_command(host: str, open_tools: Sequence[OpenTool]) -> Command:

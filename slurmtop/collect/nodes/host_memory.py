@@ -40,6 +40,10 @@ class HostMemory:
     driver_at: float = -math.inf
     driver_failure: Failure | None = None
     kept: Kept | None = None
+    only: tuple[str, ...] = ()
+    """The UUIDs of the GPUs beside a card that is lost: it takes the rows of all others along."""
+    lost: tuple[str, ...] = ()
+    """Bus ids of the cards that are lost, as last told."""
     no_nvidia_smi: bool = False
     no_nvml: bool = False
     took_s: float | None = None

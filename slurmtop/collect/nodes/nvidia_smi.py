@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from slurmtop.collect.nodes.channel import Channel, Silence
 from slurmtop.collect.nodes.gpu_script import (
     FIRST_ANSWER_S,
+    list_command,
     once_command,
     probe_command,
     state_command,
@@ -34,6 +35,7 @@ from slurmtop.parse.gpu.node_script import (
     said,
 )
 from slurmtop.parse.gpu.nvidia_smi import PROGRAM, read_query
+from slurmtop.parse.gpu.nvidia_smi_list import parse_list
 from slurmtop.parse.gpu.rounds import Lines, Rounds, smi_key
 from slurmtop.parse.nic import NicLook, parse_nics
 from slurmtop.triage.gpus import persistence_hint
@@ -69,19 +71,28 @@ async def stream_rounds(
     It also ends after the first round of a driver that is slow to answer (``took_s``): that one
     is asked seldom. Raises :class:`NodeUnreachable`.
     """
+    memory.only = memory.lost = ()
     while True:
         stream = _Stream(runner, clock, host, memory)
-        refused = False
+        again = False
+        lost: NodeGpus | None = None
         try:
             async with aclosing(stream.rounds()) as rounds:
                 async for node in rounds:
                     if node.answer is Answer.BAD_FIELD and _drop_field(memory, node):
-                        refused = True
+                        again = True
+                        break
+                    if _hides_others(node, memory):
+                        lost = node
                         break
                     yield node
         finally:
             await stream.close()
-        if not refused:
+        if lost is not None:
+            again = await _find_others(runner, host, memory, lost)
+            if not again:
+                yield lost
+        if not again:
             return
 
 
@@ -92,7 +103,7 @@ class _Stream:
         self._host = host
         self._memory = memory
         self._fields = memory.fields
-        command = stream_command(host, self._fields, memory.open_tools)
+        command = stream_command(host, self._fields, memory.open_tools, only=memory.only)
         self._channel = Channel(runner, clock, command)
         self._rounds = Rounds(smi_key)
         self._lines = Lines()
@@ -160,7 +171,8 @@ class _Stream:
     def _node(self, whole: bytes) -> NodeGpus:
         took_s = None if self._told else self._took_s
         self._told = True
-        node = replace(read_query(self._host, self._fields, 0, whole), took_s=took_s)
+        read = read_query(self._host, self._fields, 0, whole)
+        node = replace(read, took_s=took_s, lost=read.lost or self._memory.lost)
         if took_s is not None:
             self._memory.took_s = took_s
             self._memory.hint(persistence_hint(node))
@@ -198,6 +210,33 @@ class _Stream:
         self._memory.open_tools = answer.open_tools
         why, failure = explain_gpu_failure(PROGRAM, self._host, None, b"", elapsed_s=silent_s)
         return NodeGpus(host=self._host, answer=why, failure=failure, took_s=silent_s)
+
+
+def _hides_others(node: NodeGpus, memory: HostMemory) -> bool:
+    """Did one lost card take the rows of all others along, for the first time?"""
+    return node.answer is Answer.GPU_LOST and not node.samples and not memory.only
+
+
+async def _find_others(runner: Runner, host: str, memory: HostMemory, lost: NodeGpus) -> bool:
+    """Learn which GPUs are beside a lost card; False where that cannot be told.
+
+    Raises :class:`NodeUnreachable`.
+    """
+    try:
+        done = await runner.run(list_command(host, memory.open_tools))
+    except NodeUnreachable:
+        raise
+    except RunnerError:
+        return False
+    answer = parse_node_answer(done.stdout)
+    memory.learn(answer)
+    part = answer.parts.get("list")
+    if part is None or part.rc != 0:
+        return False
+    listed = parse_list(host, part.rc, part.text)
+    memory.only = tuple(gpu.uuid for gpu in listed.samples if gpu.uuid)
+    memory.lost = listed.lost or lost.lost
+    return bool(memory.only)
 
 
 def _drop_field(memory: HostMemory, node: NodeGpus) -> bool:
@@ -239,9 +278,12 @@ async def ask_once(
 
     ``timeout_s`` bounds each of the few tries that unknown fields may cost.
     """
+    memory.only = memory.lost = ()
     while True:
         fields = memory.fields
-        command = once_command(host, fields, memory.open_tools, timeout_s=timeout_s)
+        command = once_command(
+            host, fields, memory.open_tools, only=memory.only, timeout_s=timeout_s
+        )
         try:
             done = await runner.run(command)
         except NodeUnreachable:
@@ -254,7 +296,10 @@ async def ask_once(
         node = _queried(host, fields, done, answer, command.timeout_s)
         if node.answer is Answer.BAD_FIELD and _drop_field(memory, node):
             continue
+        if _hides_others(node, memory) and await _find_others(runner, host, memory, node):
+            continue
         beside = _beside(answer)
+        node = replace(node, lost=node.lost or memory.lost)
         if node.samples:
             memory.took_s = node.took_s
             memory.hint(persistence_hint(node))
@@ -286,7 +331,7 @@ async def probe(runner: Runner, host: str, memory: HostMemory, *, apps: bool) ->
     Raises :class:`NodeUnreachable`.
     """
     try:
-        done = await runner.run(probe_command(host, memory.open_tools, apps=apps))
+        done = await runner.run(probe_command(host, memory.open_tools, apps=apps, only=memory.only))
     except NodeUnreachable:
         raise
     except RunnerError:

@@ -151,6 +151,47 @@ async def test_words_in_the_place_of_numbers_and_a_card_that_is_lost() -> None:
         assert look.gpus.lost == ("0000:18:00.0",)
 
 
+async def test_a_lost_card_does_not_hide_the_others() -> None:
+    """Beside it no row is printed by the whole query: the others are asked for by name."""
+    said = lines("Unable to determine the device handle for GPU0000:18:00.0: Unknown Error")
+    listed = lines(
+        f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {GPU.format(0)})",
+        "Unable to determine the device handle for gpu 0000:18:00.0: GPU is lost.  "
+        "Reboot the system to recover this GPU",
+    )
+    async with watching() as desk:
+        desk.nodes.on("gpu05", "list", begun("list") + listed + ended(0))
+        stream = desk.stream()
+        stream.say(begun() + said + ended(255))
+        stream.end()
+        await settle()
+        (second,) = desk.nodes.open_streams("gpu05")
+        assert second.command.argv[-1] == GPU.format(0)
+        second.say(begun())
+        second.round(97)
+        await desk.tick(0.6)
+        look = desk.last()
+        assert desk.utils() == [97.0]
+        assert look.failure is None
+        assert look.gpus is not None
+        assert look.gpus.lost == ("0000:18:00.0",)
+        assert len(desk.nodes.ran("gpu05", "list")) == 1
+
+
+async def test_where_no_list_tells_the_others_the_loss_alone_is_told() -> None:
+    said = lines("Unable to determine the device handle for GPU0000:18:00.0: Unknown Error")
+    async with watching() as desk:
+        desk.nodes.on("gpu05", "list", begun("list") + said + ended(255))
+        stream = desk.stream()
+        stream.say(begun() + said + ended(255))
+        stream.end()
+        await settle()
+        failure = desk.last().failure
+        assert failure is not None
+        assert "lost" in failure.sentence
+        assert not desk.nodes.open_streams("gpu05")
+
+
 async def test_a_driver_that_hangs_is_said_so_and_never_piled_up() -> None:
     async with watching("gpu05", "gpu06") as desk:
         hung, other = desk.stream("gpu05"), desk.stream("gpu06")
