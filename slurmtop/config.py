@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +32,18 @@ class ConfigError(Exception):
     """One sentence: which file, which line, what is wrong, what was perhaps meant."""
 
 
+class NodeAccess(StrEnum):
+    """How nodes may be looked into; the value is the word in the settings."""
+
+    AUTO = "auto"
+    """Whichever way answers: ssh, else the ``ssh`` command, else a step of the job."""
+    SSH = "ssh"
+    OPENSSH = "openssh"
+    SRUN = "srun"
+    OFF = "off"
+    """Not at all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """What a person or a site may set. ``keymap`` maps the id of a key row to its keys."""
@@ -40,6 +53,7 @@ class Config:
     read_only: bool = False
     all_users: bool = False
     syslog: bool = False
+    node_access: NodeAccess = NodeAccess.AUTO
     exporter_url: str = ""
     """Where each node's GPU exporter is, with ``{host}`` in it; "" for none."""
     prometheus_url: str = ""
@@ -51,6 +65,8 @@ class Config:
     """Sentences for the person, e.g. that the site's floor was applied. Not a setting."""
     read_only_from: str = ""
     """What made it read-only: the path of the file that says so. Not a setting."""
+    node_access_from: str = ""
+    """The path of the file that says how nodes may be looked into. Not a setting."""
 
 
 def config_path(environ: Mapping[str, str], home: Path) -> Path:
@@ -89,6 +105,12 @@ def load_config(
     if settings.get("read_only"):
         # A person's own word stands above the site's, in both directions.
         settings["read_only_from"] = str(path if "read_only" in own else site_path)
+    if site.get("node_access") is NodeAccess.OFF:
+        # A site that closes its nodes means everybody.
+        settings["node_access"] = NodeAccess.OFF
+    if "node_access" in settings:
+        own_word = settings["node_access"] is own.get("node_access")
+        settings["node_access_from"] = str(path if own_word else site_path)
     return replace(Config(notes=tuple(notes)), **settings)
 
 
@@ -223,6 +245,16 @@ def _yes_no(raw: object) -> bool:
     return raw
 
 
+def _node_access(raw: object) -> NodeAccess:
+    # YAML reads a plain off as false.
+    word = "off" if raw is False else raw
+    try:
+        return NodeAccess(str(word))
+    except ValueError:
+        known = ", ".join(NodeAccess)
+        raise ValueError(f"one of {known} is wanted, not {_shown(raw)}") from None
+
+
 def _interval(raw: object) -> float:
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise ValueError(f"a number of seconds is wanted, not {_shown(raw)}")
@@ -300,6 +332,7 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "read_only": _yes_no,
     "all_users": _yes_no,
     "syslog": _yes_no,
+    "node_access": _node_access,
     "exporter_url": _url_of_host,
     "prometheus_url": _url,
     "dcgm": _auto_on_off,

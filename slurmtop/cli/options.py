@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from slurmtop import __version__
 from slurmtop.cli.errors import UsageError
+from slurmtop.config import NodeAccess
 from slurmtop.model.text import visible
 
 _EPILOG = (
@@ -49,6 +50,7 @@ class Options:
     theme: str | None = None
     config: str | None = None
     record: str | None = None
+    node_access: str | None = None
     replay: str | None = None
     dry_run: bool = False
     job_ids: tuple[str, ...] = ()
@@ -180,6 +182,12 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--replay", metavar="DIR", help="answer from a recording, ask nobody", **quiet
+    )
+    parser.add_argument(
+        "--node-access",
+        choices=[way.value for way in NodeAccess],
+        help="how nodes are looked into (default auto)",
+        **quiet,
     )
 
 

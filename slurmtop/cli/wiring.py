@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from slurmtop.cli.early import EarlyChild, EarlyRunner, first_command, start_early
 from slurmtop.cli.errors import CannotWork, UsageError
+from slurmtop.cli.node_ways import NodeWays
 from slurmtop.cli.options import Options
 from slurmtop.collect.asking import new_record_mark
 from slurmtop.collect.clock import SystemClock
@@ -17,13 +18,21 @@ from slurmtop.collect.cluster_info import read_cluster_info
 from slurmtop.collect.env import wanted_clusters
 from slurmtop.collect.local import LocalRunner
 from slurmtop.collect.metered import MeteredRunner
+from slurmtop.collect.nodes.runner import NodeRunner
 from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.recording import RecordingExists, RecordingRunner
 from slurmtop.collect.replay import ReplayRunner
 from slurmtop.collect.squeue import INTERVAL_S, QueueSource
 from slurmtop.collect.syslog_line import send_line
 from slurmtop.collect.who import Who, current_user
-from slurmtop.config import SITE_PATH, Config, ConfigError, config_path, load_config
+from slurmtop.config import (
+    SITE_PATH,
+    Config,
+    ConfigError,
+    NodeAccess,
+    config_path,
+    load_config,
+)
 from slurmtop.control.action_log import ActionLog, AppendOnly
 from slurmtop.control.commands import cluster_allowed
 from slurmtop.control.execute import Executor
@@ -31,6 +40,7 @@ from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.ui.keys import KEYS
 
+from slurmtop.model.reach import Reach, Way
 NO_SLURM = (
     "Slurm is not here: there is no squeue in PATH; run it on a login node,"
     " or look around with: slurmtop demo"
@@ -77,6 +87,31 @@ class Wiring:
     replay: ReplayRunner | None = None
 
     @property
+    nodes: NodeRunner | None = None
+    """What runs commands on nodes, below ``runner``; None for a replay and the demo."""
+    node_ways: NodeWays | None = None
+
+    def expect(self, job: str, hosts: Iterable[str]) -> None:
+        """``job`` (its raw number) runs on ``hosts``, and somebody is about to look there."""
+        if self.nodes is not None:
+            self.nodes.expect(job, hosts)
+
+    def reach(self, host: str) -> Reach | None:
+        """What came of the last tries to get onto ``host``; None before the first."""
+        return None if self.nodes is None else self.nodes.reach(host)
+
+    def way_to_nodes(self) -> str:
+        """``ssh``, ``openssh``, ``srun``; empty while it is not known."""
+        way = None if self.nodes is None else self.nodes.way
+        return "" if way is None else way.value
+
+    def single_ways(self, config: Config) -> Mapping[Way, Runner]:
+        """A runner for each way onto nodes that the settings allow, closed with the wiring."""
+        if self.node_ways is None:
+            return {}
+        ways = self.node_ways.single(config)
+        self.closers.extend(runner.aclose for runner in ways.values())
+        return ways
     def recorded_at(self) -> datetime | None:
         """When what is shown was recorded; None where it is not from a recording."""
         return None if self.replay is None else self.replay.queue_at
@@ -125,9 +160,17 @@ def load_settings(options: Options, environ: Mapping[str, str]) -> Config:
         all_users=options.all_users or config.all_users,
     )
 
+        **_node_access(options, config),
 
 def _own_config(environ: Mapping[str, str]) -> Path | None:
     try:
+def _node_access(options: Options, config: Config) -> dict[str, Any]:
+    """``--node-access`` stands above the settings, but opens nothing that they close."""
+    if options.node_access is None or config.node_access is NodeAccess.OFF:
+        return {}
+    return {"node_access": NodeAccess(options.node_access), "node_access_from": "--node-access"}
+
+
         return config_path(environ, Path.home())
     except RuntimeError:
         # A user without an entry in the password database has no home.
@@ -159,7 +202,8 @@ def open_wiring(
     all_users: bool = False,
 ) -> Wiring:
     """Build runner and clock as asked. Starts nothing but, with ``early_queue``, the first
-    questions of the screen.
+    config: Config | None = None,
+    questions of the screen. Without ``config`` the settings are read when a node is asked.
 
     :class:`CannotWork` where Slurm is not here, or a folder cannot be used.
     """
@@ -172,8 +216,19 @@ def open_wiring(
         raise CannotWork(NO_SLURM)
     mark = new_record_mark()
     local = LocalRunner(clock, environ)
-    closers: list[Callable[[], object]] = [local.aclose]
-    inner: Runner = local
+    ways = NodeWays(
+        local,
+        clock,
+        environ,
+        who,
+        cluster=cluster,
+        settings=lambda: load_settings(options, environ) if config is None else config,
+        note=lambda argv: metered.beside(argv),
+        folder=_state_folder(environ),
+    )
+    nodes = ways.runner()
+    closers: list[Callable[[], object]] = [local.aclose, nodes.aclose]
+    inner: Runner = nodes
     if early_queue:
         early = EarlyRunner(inner, _early(environ, clock, cluster, who, mark, all_users))
         inner = early
@@ -184,7 +239,8 @@ def open_wiring(
         inner = recording
         closers.append(recording.aclose)
     return Wiring(
-        runner=MeteredRunner(inner, clock),
+        runner=metered,
+    metered = MeteredRunner(inner, clock)
         clock=clock,
         who=who,
         cluster=cluster,
@@ -194,6 +250,8 @@ def open_wiring(
         recording=recording,
     )
 
+        nodes=nodes,
+        node_ways=ways,
 
 def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
     try:
@@ -265,7 +323,12 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 def action_log_path(environ: Mapping[str, str]) -> str | None:
     """Where the log of actions is; None for a user without a home."""
     try:
-        return str(state_folder(environ) / LOG_NAME)
+        return state_folder(environ)
+    folder = _state_folder(environ)
+    return None if folder is None else str(folder / LOG_NAME)
+
+
+def _state_folder(environ: Mapping[str, str]) -> Path | None:
     except RuntimeError:
         return None
 
