@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 from slurmtop.parse.slurm.hostlist import compress_hosts
-from slurmtop.triage.fits import Chance, Fit, NodeChance, PartitionFit
+from slurmtop.triage.fits import Chance, Fit, NodeChance, PartitionFit, Wish
 from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.spans import Line, wrap
 
@@ -39,25 +39,30 @@ def fit_lines(fit: Fit, now: datetime, width: int, zone: tzinfo | None = None) -
         out += _wrapped(text, width, "dim")
     if (more := len(fit.partitions) - _PARTITIONS) > 0:
         out += _wrapped(f"and {plural(more, 'partition')} more", width, "dim")
-    for text, names in _whys(best):
+    out += _wrapped(_NOT_LOOKED_AT, width, "dim")
+    for text, names in _whys(best, fit.wish):
         out += _wrapped(f"{text}: {names}", width, "dim")
-    return (*out, *_wrapped(_NOT_LOOKED_AT, width, "dim"))
+    return tuple(out)
 
 
-def _whys(fit: PartitionFit) -> list[tuple[str, str]]:
+def _whys(fit: PartitionFit, wish: Wish) -> list[tuple[str, str]]:
     """Why each of the others has nothing now, nodes with the same answer together."""
-    groups = grouped_reasons([*fit.later, *fit.no])
+    groups = _grouped([*fit.later, *fit.no], wish)
     out = [(text, visible(compress_hosts(names))) for text, names in groups[:_WHYS]]
     left = sum(len(names) for _, names in groups[_WHYS:])
     return [*out, ("for other reasons", plural(left, "node"))] if left else out
 
 
-def grouped_reasons(chances: Iterable[NodeChance]) -> list[tuple[str, list[str]]]:
+def _grouped(chances: Iterable[NodeChance], wish: Wish) -> list[tuple[str, list[str]]]:
     """(why not now, names), the largest group first."""
     groups: dict[str, list[str]] = {}
     for one in chances:
-        unknown = "not known: " if one.chance is Chance.UNKNOWN else ""
-        groups.setdefault(unknown + visible(one.says), []).append(one.node.name)
+        text = visible(one.says)
+        if one.chance is Chance.LATER and one.free is not None and one.free < wish.gpus:
+            text = f"fewer than {wish.gpus} free now"
+        elif one.chance is Chance.UNKNOWN:
+            text = f"not known: {text}"
+        groups.setdefault(text, []).append(one.node.name)
     return sorted(groups.items(), key=lambda group: -len(group[1]))
 
 

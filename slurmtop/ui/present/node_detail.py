@@ -226,13 +226,16 @@ def _inside(card: NodeCard, width: int) -> list[Line]:
     if look.failure is not None:
         out += _told("inside", f"{visible(look.failure.sentence)}{_again(card)}", width, "bad")
     if look.gpus is not None:
-        out += _gpus(card, look, look.gpus, width)
+        out.append(_source(card, look))
+        out += _findings(look.gpus, width)
+        out += _events(card, width)
+        out += [_gpu_line(gpu, look.gpus, card.mine) for gpu in look.gpus.samples]
     elif look.failure is None:
         out += _told("inside", "no answer about GPUs yet", width, "dim")
+    out += _nics(look.nics)
+    out += _no_events(card, width)
     for hint in look.hints:
         out += _told("", visible(hint), width, "dim")
-    out += _kernel(card, width)
-    out += _nics(look.nics)
     return out
 
 
@@ -243,19 +246,34 @@ def _again(card: NodeCard) -> str:
     return f" (next try in {ago_text((look.next_at - card.data_now).total_seconds())})"
 
 
-def _gpus(card: NodeCard, look: HostLook, gpus: NodeGpus, width: int) -> list[Line]:
+def _source(card: NodeCard, look: HostLook) -> Line:
     by = "+".join(look.sources)
     way = f" over {look.way}" if look.way is not None else ""
     age = ""
     if look.gpus_at is not None:
         age = f", {ago_text((card.data_now - look.gpus_at).total_seconds())} old"
     old = look.failure is not None
-    head = f"{visible(by) or 'values'}{way}{age}"
-    out = [_labelled("inside", ((head, "warn" if old else "dim"),))]
-    out += [_gpu_line(gpu, gpus, card.mine) for gpu in gpus.samples]
+    return _labelled(
+        "inside", ((f"{visible(by) or 'values'}{way}{age}", "warn" if old else "dim"),)
+    )
+
+
+def _findings(gpus: NodeGpus, width: int) -> list[Line]:
+    """What is wrong, worst first: it stands before the values."""
+    out: list[Line] = []
     for finding in judge_node(gpus).findings:
         out += _told("", visible(finding.says), width, _LEVEL_ROLES[finding.level])
+    for gpu in gpus.samples:
+        if gpu.xid:
+            out += _told("", _xid_text(gpu, gpu.xid), width, "warn")
     return out
+
+
+def _xid_text(gpu: GpuSample, code: int) -> str:
+    """The code that DCGM holds: the last one since its engine was started, whenever that was."""
+    meaning = xid_meaning(code)
+    name = "GPU ?" if gpu.index is None else f"GPU {gpu.index}"
+    return f"{name}: last Xid {code}, time unknown: {meaning.says}; do: {meaning.action}"
 
 
 def _gpu_line(gpu: GpuSample, gpus: NodeGpus, mine: frozenset[str]) -> Line:
@@ -304,24 +322,25 @@ def _marks(gpu: GpuSample) -> Iterator[str]:
         yield f"remapped {gpu.remapped_uncorrectable:.0f}"
     notes = [one.says for one in judge_gpu(gpu).findings if one.level is Level.OK]
     yield from (visible(says) for says in notes if says not in ("not known", "no NVSwitch"))
-    if gpu.xid:
-        yield f"last Xid {gpu.xid}: {xid_meaning(gpu.xid).says}, time unknown"
 
 
-def _kernel(card: NodeCard, width: int) -> list[Line]:
-    log = card.kernel
-    if log is None:
-        return []
-    failure = log.failure
-    if failure is not None:
-        opens = f" {_OPENS_KERNEL}" if failure.retry_after_s is not None else ""
-        return _told("Xid", f"{visible(failure.sentence)}{opens}", width, "dim")
-    if not log.events:
-        return _told("Xid", "none in the kernel log since the node started", width, "dim")
+def _events(card: NodeCard, width: int) -> list[Line]:
+    """The newest events of the kernel log, the newest first."""
     out: list[Line] = []
-    for event in reversed(fold_events(log.events)[-_EVENTS:]):
+    for event in reversed(fold_events(card.kernel.events if card.kernel else ())[-_EVENTS:]):
         out += _told("" if out else "Xid", _event_text(event), width, "warn")
     return out
+
+
+def _no_events(card: NodeCard, width: int) -> list[Line]:
+    """Why the kernel log tells nothing."""
+    log = card.kernel
+    if log is None or log.events:
+        return []
+    if log.failure is None:
+        return _told("Xid", "none in the kernel log since the node started", width, "dim")
+    opens = f" {_OPENS_KERNEL}" if log.failure.retry_after_s is not None else ""
+    return _told("Xid", f"{visible(log.failure.sentence)}{opens}", width, "dim")
 
 
 def _event_text(event: KernelEvent) -> str:

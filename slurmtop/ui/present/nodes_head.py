@@ -50,11 +50,12 @@ def nodes_header_lines(head: NodesHead, width: int) -> tuple[Line, ...]:
 def _totals(totals: NodeTotals | None, *, short: bool) -> list[Line]:
     if totals is None:
         return [(("no count yet", "dim"),)]
-    out: list[Line] = [((plural(totals.nodes, "node"), "strong"),)]
     trouble = [(totals.broken, "broken", "bad"), (totals.drained, "drained", "warn")]
     if not short:
         trouble.append((totals.away, "away", "dim"))
-    out += [((f"{count_text(n)} {word}", role),) for n, word, role in trouble if n]
+    nodes: Line = ((plural(totals.nodes, "node"), "strong"),)
+    counted: list[Line] = [((f"{count_text(n)} {word}", role),) for n, word, role in trouble if n]
+    out = [join([nodes, *counted], ", ")]
     if totals.gpus:
         used, gpus = count_text(totals.used), count_text(totals.gpus)
         text = f"GPUs {used}/{gpus}{'' if short else ' used'}, {count_text(totals.free)} free"
@@ -64,7 +65,8 @@ def _totals(totals: NodeTotals | None, *, short: bool) -> list[Line]:
             text += f", {count_text(totals.lost)} lost"
         out.append(((text, ""),))
     if totals.untold:
-        out.append(((f"{count_text(totals.untold)} nodes not counted", "warn"),))
+        what = "untold" if short else "told no count of GPUs"
+        out.append(((f"{count_text(totals.untold)} {what}", "warn"),))
     return out
 
 
