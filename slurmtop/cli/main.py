@@ -87,6 +87,22 @@ def _run(options: Options) -> int:
         from slurmtop.cli import jobs
 
         return jobs.run(options)
+    if options.command == "nodes":
+        from slurmtop.cli import nodes
+
+        return nodes.run(options)
+    if options.command == "gpus":
+        from slurmtop.cli import gpus
+
+        return gpus.run(options)
+    if options.command == "export":
+        from slurmtop.cli import export
+
+        return export.run(options)
+    if options.command == "doctor":
+        from slurmtop.cli import doctor
+
+        return doctor.run(options)
     if options.command in ACTIONS:
         from slurmtop.cli import control
 

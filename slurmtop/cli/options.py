@@ -31,10 +31,12 @@ _JOB_FORMS = "4711, 4711_3, '4711_[1-5,7]', 4711+1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for. ``command`` is tui, demo, why, jobs, or one of :data:`ACTIONS`.
+    """What was asked for. ``command`` is tui, demo, why, jobs, nodes, gpus, export, doctor, or
+    one of :data:`ACTIONS`.
 
     None and False mean that the option was not given. ``job_ids``, ``yes``, ``without_log``,
-    ``hold``, ``signal`` and ``to`` are those of the actions.
+    ``hold``, ``signal`` and ``to`` are those of the actions; ``hosts`` is that of gpus,
+    ``textfile`` that of export, ``where`` are the words of doctor and of nodes, whose ``fit`` is.
     """
 
     command: str = "tui"
@@ -59,6 +61,10 @@ class Options:
     hold: bool = False
     signal: str = ""
     to: str = "steps"
+    hosts: str = ""
+    textfile: str | None = None
+    where: tuple[str, ...] = ()
+    fit: str = ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -76,7 +82,8 @@ def parse_arguments(arguments: Sequence[str]) -> Options:
     _catch_bare_job(arguments)
     values = vars(parser.parse_args(list(arguments)))
     values["command"] = values.get("command") or "tui"
-    values["job_ids"] = tuple(values.get("job_ids") or ())
+    for name in ("job_ids", "where"):
+        values[name] = tuple(values.get(name) or ())
     options = Options(**values)
     _check(options)
     return options
@@ -119,8 +126,71 @@ def build_parser() -> argparse.ArgumentParser:
         "--filter", dest="query", metavar="QUERY", default="", help="as typed after / on the screen"
     )
     _add_all_users(jobs)
+    _add_nodes(commands, shared)
+    _add_looks(commands, shared)
     _add_actions(commands, shared)
     return parser
+
+
+def _add_nodes(commands: Any, shared: argparse.ArgumentParser) -> None:
+    nodes = commands.add_parser(
+        "nodes",
+        parents=[shared],
+        help="the nodes as a table or as JSON, and where a job would fit",
+        description="The nodes: state and reason, GPUs used, free and lost, own jobs on them.",
+    )
+    nodes.add_argument(
+        "where",
+        metavar="FILTER",
+        nargs="*",
+        help="as typed after / on the Nodes screen: idle, part:gpu, free:>=4",
+    )
+    nodes.add_argument("--json", action="store_true", help="as JSON, with the age of the data")
+    nodes.add_argument(
+        "--fit",
+        metavar="WISH",
+        default="",
+        help="where would it fit: 4x8, or '4x8 h100 gpu-large' (nodes x GPUs, type, partition)",
+    )
+    _add_all_users(nodes)
+
+
+def _add_looks(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """What looks at nodes."""
+    gpus = commands.add_parser(
+        "gpus",
+        parents=[shared],
+        help="all GPUs of a job, on all its nodes, with the rank on each",
+        description="One look at every GPU of a job; without JOB of all own running jobs.",
+    )
+    gpus.add_argument("job", metavar="JOB", nargs="?", default="", help="4711, 4711_3 or 4711+1")
+    gpus.add_argument("--json", action="store_true", help="every value, null where not known")
+    gpus.add_argument(
+        "--hosts", metavar="NODES", default="", help="these nodes only: gpu01,gpu[03-04]"
+    )
+    export = commands.add_parser(
+        "export",
+        parents=[shared],
+        help="jobs and GPUs as Prometheus text",
+        description="Own jobs and their GPUs, once, as Prometheus text to standard output.",
+    )
+    export.add_argument(
+        "--textfile",
+        metavar="FILE",
+        help="replace FILE at once, for node_exporter's textfile collector (mode 0644)",
+    )
+    _add_all_users(export, "count everybody's jobs in the queue as well")
+    doctor = commands.add_parser(
+        "doctor",
+        parents=[shared],
+        help="what slurmtop can reach from here, as whom, and what opens the rest",
+        description=(
+            "Tries every source once: Slurm, logs, this terminal, and the ways onto one node of"
+            " an own running job, or onto the nodes that are named."
+        ),
+    )
+    doctor.add_argument("where", metavar="JOB|NODE", nargs="*", help="an own job, or nodes")
+    doctor.add_argument("--json", action="store_true", help="one object a source")
 
 
 def _add_actions(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -191,13 +261,10 @@ def _add_shared(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_all_users(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--all-users",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="everybody's jobs, not only one's own",
-    )
+def _add_all_users(
+    parser: argparse.ArgumentParser, text: str = "everybody's jobs, not only one's own"
+) -> None:
+    parser.add_argument("--all-users", action="store_true", default=argparse.SUPPRESS, help=text)
 
 
 def _add_screen(parser: argparse.ArgumentParser) -> None:
@@ -246,6 +313,7 @@ def _check(options: Options) -> None:
         ("--record", options.record),
         ("--replay", options.replay),
         ("--config", options.config),
+        ("--textfile", options.textfile),
     ):
         if text is not None and (not text or "\0" in text):
             raise UsageError(f"{name} wants a path; see slurmtop --help")
