@@ -14,6 +14,7 @@ from slurmtop.control.commands import argvs_for
 from slurmtop.control.outcome import Result
 from slurmtop.demo import SCENARIOS
 from slurmtop.model.ids import JobKey
+from slurmtop.store.node_query import NODE_ALIASES, NODE_KEYS
 from slurmtop.store.query import parse_query
 from slurmtop.store.query_keys import ALIASES, QUERY_KEYS
 from slurmtop.ui.present.help import help_lines
@@ -98,16 +99,12 @@ def test_every_setting_is_on_its_page() -> None:
     assert set(rows) == set(SETTINGS)
 
 
-def test_what_is_called_not_yet_used_is_used_by_nothing() -> None:
-    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    unused = re.findall(r"^\| `([a-z-]+)` .*not yet used", text, re.MULTILINE)
-    assert unused == ["sinfo"]
-    users = [
-        path
-        for path in sorted((ROOT / "slurmtop").rglob("*.py"))
-        if "collect.sinfo" in path.read_text(encoding="utf-8")
-    ]
-    assert users == []
+def test_the_nodes_page_is_what_the_filter_of_nodes_knows() -> None:
+    text = (ROOT / "docs" / "nodes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z]+):` \|([^|]*)\|", text, re.MULTILINE)
+    assert [key for key, _ in rows] == list(NODE_KEYS)
+    told = {name: key for key, also in rows for name in (key, *re.findall(r"`([a-z]+):`", also))}
+    assert told == NODE_ALIASES
 
 
 def test_the_readme_key_table_is_the_table() -> None:

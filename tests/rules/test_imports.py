@@ -36,7 +36,13 @@ SCREEN = ("textual", "rich", "plotext")
 WORLD = ("asyncssh", "subprocess", "socket", "asyncio", "yaml")
 
 #: A command that must answer without a terminal library, and the module behind it.
-HEADLESS = ("slurmtop.cli.main", "slurmtop.cli.why", "slurmtop.cli.jobs", "slurmtop.ui.keys")
+HEADLESS = (
+    "slurmtop.cli.main",
+    "slurmtop.cli.why",
+    "slurmtop.cli.jobs",
+    "slurmtop.cli.nodes",
+    "slurmtop.ui.keys",
+)
 
 
 def modules_of(room: str) -> list[str]:
