@@ -1,0 +1,171 @@
+"""Exporters and Prometheus: one look at many nodes, and the use of jobs from it."""
+
+import json
+from urllib.parse import parse_qs
+
+from slurmtop.collect.nodes.exporter import Exporters
+from slurmtop.collect.nodes.gpu_watch import look_once
+from slurmtop.collect.nodes.http_get import HttpFailed
+from slurmtop.collect.nodes.job_use import JobUseWatch
+from slurmtop.model.gpu import Answer
+from slurmtop.model.job import Job
+from slurmtop.model.ports import Command
+from slurmtop.model.snapshot import Failure, Trouble
+from tests.build import make_job
+from tests.collect.nodes.gpu_fakes import GPU, FakeNodes, begun, ended, lines, rows, unreachable
+from tests.fakes import FakeClock
+
+REFUSED = HttpFailed(Failure(Trouble.DOWN, "Nothing answers at x."), nothing_there=True)
+BROKEN = HttpFailed(Failure(Trouble.OTHER, "http://gpu02 answered with HTTP status 500."))
+
+
+def metrics(host: str, *utils: float, job: str | None = None, label: str = "Hostname") -> bytes:
+    extra = "" if job is None else f',hpc_job="{job}"'
+    return lines(
+        *(
+            f'DCGM_FI_DEV_GPU_UTIL{{gpu="{i}",UUID="{GPU.format(i)}",{label}="{host}"{extra}}} {u}'
+            for i, u in enumerate(utils)
+        ),
+        f'DCGM_FI_PROF_SM_ACTIVE{{gpu="0",UUID="{GPU.format(0)}",{label}="{host}"{extra}}} 0.9',
+    )
+
+
+class Web:
+    """Answers by address; what was asked stands in ``asked``."""
+
+    def __init__(self, **answers: bytes | HttpFailed) -> None:
+        self.answers = answers
+        self.asked: list[tuple[str, bytes | None]] = []
+
+    async def __call__(self, url: str, form: bytes | None) -> bytes:
+        self.asked.append((url, form))
+        host = url.removeprefix("http://").partition(":")[0]
+        answer = self.answers[host]
+        if isinstance(answer, HttpFailed):
+            raise answer
+        return answer
+
+
+def exporters(web: Web, clock: FakeClock | None = None) -> Exporters:
+    url = "http://{host}:9400/metrics"
+    return Exporters(clock or FakeClock(), exporter_url=url, fetch=web)
+
+
+async def test_each_node_is_asked_for_itself_and_fails_for_itself() -> None:
+    web = Web(gpu01=metrics("gpu01", 97), gpu02=BROKEN, gpu03=REFUSED, gpu04=b"# only words\n")
+    told = await exporters(web).ask(("gpu01", "gpu02", "gpu03", "gpu04"))
+    assert [one.util_percent for one in told["gpu01"].node.samples] == [97]
+    answers = {host: one.node.answer for host, one in told.items()}
+    assert answers == {
+        "gpu01": Answer.OK,
+        "gpu02": Answer.OTHER,
+        "gpu03": Answer.NOT_THERE,
+        "gpu04": Answer.NO_DATA,
+    }
+    assert sorted(url for url, _ in web.asked)[0] == "http://gpu01:9400/metrics"
+
+
+async def test_without_addresses_nobody_is_asked() -> None:
+    assert not Exporters(FakeClock()).set_up
+    assert await Exporters(FakeClock()).ask(("gpu01",)) == {}
+
+
+def series(name: str, value: str, **labels: str) -> dict[str, object]:
+    return {"metric": {"__name__": name, **labels}, "value": [1_767_139_200.5, value]}
+
+
+def vector(*result: dict[str, object]) -> bytes:
+    tree = {"status": "success", "data": {"resultType": "vector", "result": list(result)}}
+    return json.dumps(tree).encode()
+
+
+async def test_prometheus_is_asked_once_for_all_nodes() -> None:
+    body = vector(
+        series("DCGM_FI_DEV_GPU_UTIL", "97", Hostname="gpu01", gpu="0", UUID=GPU.format(0)),
+        series("DCGM_FI_DEV_GPU_UTIL", "3", hostname="gpu02.cluster.example", gpu="0", UUID="G"),
+        series("DCGM_FI_DEV_GPU_UTIL", "5", instance="gpu03:9400", gpu="0", UUID="H"),
+        series("DCGM_FI_DEV_GPU_UTIL", "7", Hostname="gpu99", gpu="0", UUID="I"),
+    )
+    web = Web(prom=body)
+    source = Exporters(FakeClock(), prometheus_url="http://prom:9090/", fetch=web)
+    told = await source.ask(("gpu01", "gpu02", "gpu03", "gpu04"))
+    ((url, form),) = web.asked
+    assert url == "http://prom:9090/api/v1/query"
+    assert form is not None
+    (query,) = parse_qs(form.decode())["query"]
+    assert 'Hostname=~"(gpu01|gpu02|gpu03|gpu04)' in query
+    utils = {host: [gpu.util_percent for gpu in one.node.samples] for host, one in told.items()}
+    assert utils == {"gpu01": [97], "gpu02": [3], "gpu03": [5], "gpu04": []}
+    assert told["gpu04"].node.answer is Answer.NO_DATA
+    # The time of the values, not that of the question.
+    assert told["gpu01"].at.timestamp() == 1_767_139_200.5
+
+
+async def test_prometheus_refuses() -> None:
+    said = b'{"status": "error", "errorType": "bad_data", "error": "too many series"}'
+    source = Exporters(FakeClock(), prometheus_url="http://prom:9090", fetch=Web(prom=said))
+    failure = (await source.ask(("gpu01",)))["gpu01"].node.failure
+    assert failure is not None
+    assert failure.sentence == "Prometheus at http://prom:9090 refuses: too many series"
+
+
+async def test_an_exporter_fills_in_for_a_node_that_cannot_be_reached() -> None:
+    clock = FakeClock()
+    nodes = FakeNodes(clock)
+    nodes.dead["gpu01"] = unreachable("gpu01")
+    source = exporters(Web(gpu01=metrics("gpu01", 97)), clock)
+    look = await look_once(nodes, clock, "gpu01", exporters=source)
+    assert look.failure is not None
+    assert look.sources == ("exporter",)
+    assert look.gpus is not None
+    assert look.gpus.samples[0].util_percent == 97
+
+
+async def test_one_look_for_a_command_is_merged_from_what_is_there() -> None:
+    clock = FakeClock()
+    nodes = FakeNodes(clock)
+
+    def answer(command: Command) -> bytes:
+        fields = command.argv[6]
+        return (
+            lines("#slurmtop seen ", "#slurmtop part cgroup", "0::/job_4711/step_extern")
+            + begun()
+            + rows(fields, 96, 95)
+            + ended(0)
+        )
+
+    nodes.on("gpu01", "once", answer)
+    source = exporters(Web(gpu01=metrics("gpu01", 50, job="4711")), clock)
+    look = await look_once(nodes, clock, "gpu01", exporters=source)
+    assert look.failure is None
+    assert (look.sources, look.inside) == (("nvidia-smi", "exporter"), "4711")
+    assert look.gpus is not None
+    first, second = look.gpus.samples
+    # nvidia-smi's own number stands; what it does not have comes from the exporter.
+    assert (first.util_percent, first.sm_active, first.jobs) == (96, 0.9, ("4711",))
+    assert (second.util_percent, second.sm_active) == (95, None)
+
+
+def running(id: str, nodes: str, gpus: int, count: int) -> Job:
+    return make_job(id, nodes=nodes, node_count=count, gpus=gpus)
+
+
+async def test_the_use_of_jobs_is_known_for_those_that_are_looked_at() -> None:
+    clock = FakeClock()
+    web = Web(gpu01=metrics("gpu01", 97, job="4711"), gpu02=metrics("gpu02", 53, job="4711"))
+    watch = JobUseWatch(exporters(web, clock), clock)
+    mine = running("4711", "gpu[01-02]", 2, 2)
+    watch.saw([mine])
+    await watch.tick()
+    assert web.asked == []
+    assert watch.use_of(mine.key) is None
+    await watch.tick()
+    use = watch.use_of(mine.key)
+    assert use is not None
+    assert (use.mean_percent, use.known, use.held, use.source) == (75, 2, 2, "exporter")
+    # What is old is not "now"; nobody looks, so nobody is asked.
+    await clock.advance(200)
+    assert watch.use_of(mine.key) is None
+    watch.saw([])
+    await watch.tick()
+    assert len(web.asked) == 2
