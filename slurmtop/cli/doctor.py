@@ -180,7 +180,7 @@ async def _job(
     """The running job to judge by, or a row that says why its nodes are not asked."""
     if id:
         try:
-            found = await named_jobs(wiring, id, runner=runner)
+            found = await named_jobs(wiring, id, runner=runner, command="doctor")
         except CannotWork as error:
             return None, _row(AccessStatus.NOT_ASKED, str(error))
         return found[0], None

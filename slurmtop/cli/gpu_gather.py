@@ -47,9 +47,11 @@ def on_nodes(job: Job) -> bool:
     return job.state.phase in _ON_NODES and job.nodes is not None and some
 
 
-async def named_jobs(wiring: Wiring, text: str, *, runner: Runner | None = None) -> tuple[Job, ...]:
+async def named_jobs(
+    wiring: Wiring, text: str, *, runner: Runner | None = None, command: str = "gpus"
+) -> tuple[Job, ...]:
     """The records of the job that ``text`` names which hold nodes; asked of ``runner`` where one
-    is given.
+    is given. ``command`` is what its owner may run in this user's place.
 
     :class:`CannotWork` where nobody knows it, where it holds no nodes, and where its nodes are
     not for this user to look at: then nothing of it is asked of any node.
@@ -77,7 +79,7 @@ async def named_jobs(wiring: Wiring, text: str, *, runner: Runner | None = None)
     if not rows:
         raise CannotWork(_unknown(id))
     found = tuple(job for job in rows if job.state.phase in _ON_NODES and job.nodes is not None)
-    await check_owner(wiring, rows[0])
+    await _check_owner(wiring, rows[0], command)
     if not found:
         state = visible(rows[0].state.word)
         raise CannotWork(
@@ -86,7 +88,7 @@ async def named_jobs(wiring: Wiring, text: str, *, runner: Runner | None = None)
     return found
 
 
-async def check_owner(wiring: Wiring, job: Job) -> None:
+async def _check_owner(wiring: Wiring, job: Job, command: str) -> None:
     """:class:`CannotWork` where the job is somebody else's and this user is no operator."""
     if not job.user or job.user == wiring.who.name or wiring.who.uid == 0 or not wiring.live:
         return
@@ -95,7 +97,7 @@ async def check_owner(wiring: Wiring, job: Job) -> None:
     owner, id = visible(job.user), job.id.text
     raise CannotWork(
         f"job {id} is {owner}'s, and only {owner} and operators may look at its nodes:"
-        f" ask {owner} for the output of slurmtop gpus {id}"
+        f" {owner} can run slurmtop {command} {id} and show you what it says"
     )
 
 

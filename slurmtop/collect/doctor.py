@@ -211,8 +211,13 @@ async def _log(runner: Runner, job: Job) -> LogAccess:
         await runner.read(path, 0, 1)
     except (OSError, RunnerError) as error:
         status, why = log_status(error)
-        missing = status is LogStatus.ABSENT
-        return LogAccess(job=job.id.text, path=path, missing=missing, why=why)
+        return LogAccess(
+            job=job.id.text,
+            path=path,
+            denied=status is LogStatus.DENIED,
+            hangs=status is LogStatus.HANGS,
+            why=why,
+        )
     return LogAccess(job=job.id.text, path=path, readable=True)
 
 

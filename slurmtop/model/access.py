@@ -124,10 +124,14 @@ class SlurmAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAccess:
-    """The log of one own job. ``why`` is set where it cannot be read; ``path`` None: not told."""
+    """The log of one own job. ``why`` is set where it cannot be read; ``path`` None: not told.
+
+    ``denied``: there is one, and its mode or that of a folder keeps this user out. ``hangs``: the
+    file system does not answer."""
 
     job: str
     path: str | None
     readable: bool = False
-    missing: bool = False
+    denied: bool = False
+    hangs: bool = False
     why: str = ""

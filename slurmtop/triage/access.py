@@ -187,8 +187,8 @@ def _log(log: LogAccess) -> Access:
         return replace(row, status=AccessStatus.ABSENT, why="Slurm does not say where it is")
     if log.readable:
         return row
-    status = AccessStatus.ABSENT if log.missing else AccessStatus.REFUSED
-    opens = "" if log.missing else "its owner may open it, by the mode of file and folder"
+    status = AccessStatus.REFUSED if log.denied or log.hangs else AccessStatus.ABSENT
+    opens = "its owner may open it, by the mode of file and folder" if log.denied else ""
     return replace(row, status=status, why=f"{visible(log.path)}: {visible(log.why)}", opens=opens)
 
 

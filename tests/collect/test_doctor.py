@@ -95,11 +95,12 @@ async def test_logs() -> None:
     jobs = [make_job(str(number), stdout=f"/w/{number}.out") for number in (1, 2, 3, 4)]
     found = await try_logs(runner, [make_job("9", "PENDING"), *jobs])
     assert [(one.job, one.readable) for one in found] == [("1", True), ("2", False), ("3", False)]
+    assert [(one.denied, one.hangs) for one in found[1:]] == [(True, False), (False, True)]
     assert found[1].why == "this user may not read it"
     assert "did not answer" in found[2].why
     assert runner.reads == [("/w/1.out", 0, 1)]
     (gone,) = await try_logs(runner, [jobs[3]])
-    assert gone.missing
+    assert (gone.denied, gone.why) == (False, "there is no such file")
     (untold,) = await try_logs(runner, [make_job("8", stdout=None)])
     assert untold.path is None
 

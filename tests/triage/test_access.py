@@ -94,8 +94,8 @@ def test_logs() -> None:
     rows = log_rows(
         (
             LogAccess(job="1", path="/w/1.out", readable=True),
-            LogAccess(job="2", path="/w/2.out", why="this user may not read it"),
-            LogAccess(job="3", path="/w/3.out", missing=True, why="there is no such file"),
+            LogAccess(job="2", path="/w/2.out", denied=True, why="this user may not read it"),
+            LogAccess(job="3", path="/w/3.out", why="there is no such file"),
             LogAccess(job="4", path=None),
         )
     )
