@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from slurmtop.cli.errors import SIGNAL_STATUS
+from slurmtop.cli.gpu_service import make_watch_gpus, start_job_use
 from slurmtop.cli.options import Options
 from slurmtop.cli.terminal import aim_at_terminal
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
@@ -39,7 +40,9 @@ _ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(options: Options) -> int:
     """Open the screen on the real cluster, or on a recording."""
     config = load_settings(options, os.environ)
-    wiring = open_wiring(options, os.environ, early_queue=True, all_users=config.all_users)
+    wiring = open_wiring(
+        options, os.environ, early_queue=True, all_users=config.all_users, config=config
+    )
     if not wiring.live:
         config = replace(config, read_only=True, read_only_from="--replay")
     read_only = config.read_only
@@ -155,12 +158,20 @@ def make_services(
 ) -> Services:
     """What the screens may use, over one runner and one clock."""
     accounting = Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark)
+    job_use = start_job_use(wiring, config)
 
     def open_queue(*, user: str | None, on_value: OnQueue, on_health: OnHealth) -> QueuePoller:
         source: Source[Parsed[Job]] = wiring.queue_source(
             all_users=user is None, user=user, interval_s=config.queue_interval_s
         )
-        return _poller(wiring, source, on_value, on_health)
+        if job_use is None:
+            return _poller(wiring, source, on_value, on_health)
+
+        def answered(snapshot: Snapshot[Parsed[Job]]) -> None:
+            job_use.saw(snapshot.value.rows)
+            on_value(snapshot)
+
+        return _poller(wiring, source, answered, on_health)
 
     def open_nodes(
         *, on_value: Callable[[Snapshot[Parsed[Node]]], None], on_health: OnHealth
@@ -196,7 +207,10 @@ def make_services(
         user=wiring.who.name,
         open_queue=open_queue,
         open_nodes=open_nodes,
+        watch_gpus=make_watch_gpus(wiring, config) if wiring.live or demo else None,
+        job_gpu_use=None if job_use is None else job_use.use_of,
         gather_facts=gather_facts,
+        way_to_nodes=wiring.way_to_nodes,
         executor=executor,
         world=make_world(wiring, os.environ),
         calls_last_minute=wiring.runner.calls_last_minute,
