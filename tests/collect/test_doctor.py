@@ -1,5 +1,7 @@
 """Trying every source once: what is asked, how often, and what a refusal costs."""
 
+import asyncio
+
 import pytest
 
 from slurmtop.collect.doctor import (
@@ -18,7 +20,7 @@ from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
 from tests.build import make_job
 from tests.collect.slurm_forms import MARK, queue_record
-from tests.fakes import START, FakeClock, FakeRunner
+from tests.fakes import START, FakeClock, FakeRunner, settle
 
 ANNA = Who(1001, "anna")
 ANSWER = "user\t1001 anna\nprocesses\t4 0 2\nend\t1\n"
@@ -166,6 +168,20 @@ async def test_a_login_that_runs_nothing_is_told_from_one_that_fails(
     assert tried.access is None
     assert tried.failure is not None
     assert words in tried.failure.sentence
+
+
+async def test_a_way_that_hangs_is_left_after_its_time() -> None:
+    clock = FakeClock()
+    runner = node(clock, said(ANSWER))
+    runner.gate = asyncio.Event()
+    work = asyncio.ensure_future(
+        try_ways({Way.SSH: runner}, clock, ("gpu01",), job="1", timeout_s=10.0)
+    )
+    await settle()
+    await clock.advance(10.0)
+    (tried,) = await work
+    assert tried.failure is not None
+    assert tried.failure.sentence == "gpu01 did not let us in and answer within 10 s."
 
 
 async def test_the_same_question_costs_one_call() -> None:

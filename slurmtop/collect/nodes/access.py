@@ -4,6 +4,7 @@ It reads files of ``/proc`` and asks ``dmesg`` for nothing but its exit status; 
 touched, traced or signalled. Environment variables leave the node by an allow-list only.
 """
 
+from slurmtop.collect.clock import within
 from slurmtop.model.access import NodeAccess, WayTried
 from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.reach import Way
@@ -104,17 +105,21 @@ async def try_way(
     job: str | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> WayTried:
-    """Run the look on ``host`` through ``runner``, which knows ``way`` alone. Never raises for
-    what is wrong with the node."""
+    """Run the look on ``host`` through ``runner``, which knows ``way`` alone; login and look
+    together get ``timeout_s``. Never raises for what is wrong with the node."""
     begun = clock.monotonic()
     argv = ("/bin/sh", "-c", SCRIPT, NAME, job or "")
     command = Command(argv, host=host, timeout_s=timeout_s, max_bytes=_MOST_BYTES)
     access: NodeAccess | None = None
     failure: Failure | None = None
     try:
-        done = await runner.run(command)
+        done = await within(clock, runner.run(command), timeout_s, name=f"{way} to {host}")
     except NodeUnreachable as error:
         failure = error.failure
+    except TimeoutError:
+        failure = Failure(
+            Trouble.TIMEOUT, f"{host} did not let us in and answer within {timeout_s:.0f} s."
+        )
     except RunnerError as error:
         failure = Failure(Trouble.LOCAL, str(error))
     else:
