@@ -353,6 +353,9 @@ def _sentence(wish: Wish, fits: Sequence[PartitionFit], *, all_jobs_known: bool)
         if not could:
             return f"{what} fit nowhere: no node can give {wish.gpus} GPUs each"
         return f"{what} do not fit: {have}, at most {could} once other jobs end"
+    powered = sum(1 for one in best.later if one.chance is Chance.POWER_UP)
+    if len(best.now) + powered >= wish.nodes:
+        return f"{what}: {have}; enough once nodes that are switched off have been started"
     if best.by is not None:
         return f"{what}: {have}; enough when jobs there have ended"
     known = "" if all_jobs_known else ", and not all of those are known"

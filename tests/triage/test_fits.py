@@ -222,3 +222,10 @@ def test_without_everybodys_jobs_no_time_is_made_up() -> None:
         assert fit.best is not None
         assert fit.best.by is None
         assert fit.says.endswith("and not all of those are known")
+
+
+def test_nodes_that_are_switched_off_count_once_they_have_started() -> None:
+    nodes = [make_node("a"), make_node("b", "idle~"), make_node("c", "allocated", used=8)]
+    fit = find_fit(wish("2x8", *nodes), nodes)
+    assert not fit.fits_now
+    assert fit.says.endswith("enough once nodes that are switched off have been started")

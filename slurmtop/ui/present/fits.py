@@ -15,7 +15,7 @@ from slurmtop.ui.present.spans import Line, wrap
 
 _NOT_LOOKED_AT = "priorities, limits, reservations and waiting jobs are Slurm's to weigh"
 _WHYS = 6
-_PARTITIONS = 4
+_PARTITIONS = 3
 
 
 def fit_lines(fit: Fit, now: datetime, width: int, zone: tzinfo | None = None) -> tuple[Line, ...]:
@@ -34,10 +34,11 @@ def fit_lines(fit: Fit, now: datetime, width: int, zone: tzinfo | None = None) -
     if best.by is not None:
         at = moment_text(best.by, now, zone)
         out += _wrapped(f"by {at} at the latest, if every job there ends by its limit", width, "")
-    for other in fit.partitions[1:_PARTITIONS]:
+    others = [other for other in fit.partitions[1:] if other.now or other.later]
+    for other in others[:_PARTITIONS]:
         text = f"{visible(other.partition)}: {len(other.now)} now, {len(other.later)} later"
         out += _wrapped(text, width, "dim")
-    if (more := len(fit.partitions) - _PARTITIONS) > 0:
+    if (more := len(others) - _PARTITIONS) > 0:
         out += _wrapped(f"and {plural(more, 'partition')} more", width, "dim")
     out += _wrapped(_NOT_LOOKED_AT, width, "dim")
     for text, names in _whys(best, fit.wish):
