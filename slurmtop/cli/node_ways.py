@@ -102,7 +102,7 @@ class NodeWays:
             except RuntimeError:
                 # A user without an entry in the password database has no home, and no keys there.
                 home = "/"
-            person = Person(self._who.name, self._who.uid, home)
+            person = Person(name=self._who.name, uid=self._who.uid, home=home)
             return SshWay(self._local, self._clock, self._environ, person)
         if way is Way.OPENSSH:
             from slurmtop.collect.nodes.openssh import OpenSshWay

@@ -62,6 +62,7 @@ members() {
     stat=
     read -r stat <"$dir/stat" || continue
     set -- ${stat##*) }
+    [ "$1" != Z ] || continue
     case " $sids " in *" $4 "*) echo "${dir#/proc/}" ;; esac
   done 2>/dev/null
 }

@@ -234,7 +234,7 @@ class NodeRunner:
             self._choice.failed(way.way, host, error.failure, self._clock.monotonic())
             raise
         new = self._choice.answered(way.way, host, self._clock.monotonic())
-        if new and self._memory is not None:
+        if new and self._memory is not None and len(self._ways) > 1:
             kept = asyncio.to_thread(self._memory.keep, way.way, self._clock.now())
             self._keep(spawn(kept, name="remember the way onto nodes"))
         return way.way, process
@@ -243,11 +243,12 @@ class NodeRunner:
         """Build the ways, once, with the one in front that answered the last time."""
         if self._made:
             return
-        self._made = True
         self._ways = {way.way: way for way in self._make_ways()}
+        self._made = True
         self._choice = Choice(tuple(self._ways))
         self._sweeping = spawn(self._sweep(), name="close what is idle on nodes")
-        if self._memory is not None:
+        # What was chosen by the settings is no finding.
+        if self._memory is not None and len(self._ways) > 1:
             async with self._probing:
                 known = await asyncio.to_thread(self._memory.load, self._clock.now())
                 if known is not None:

@@ -317,9 +317,16 @@ def tab_line(names: Sequence[str], current: int, width: int) -> Line:
 
 
 def marks_line(
-    *, cluster: str, demo: str, read_only: bool, calls: int, dry_run: bool = False
+    *,
+    cluster: str,
+    demo: str,
+    read_only: bool,
+    calls: int,
+    dry_run: bool = False,
+    way: str = "",
 ) -> Line:
-    """What must be in sight on every screen: a demo, read-only, the calls that were made."""
+    """What must be in sight on every screen: a demo, read-only, how nodes are reached (once that
+    is known), the calls that were made."""
     parts: list[Line] = []
     if demo:
         parts.append(((f"DEMO {visible(demo)}, simulated", "warn"),))
@@ -329,5 +336,7 @@ def marks_line(
         parts.append((("DRY RUN", "warn"),))
     if cluster:
         parts.append(((visible(cluster), "dim"),))
+    if way:
+        parts.append(((f"via {way}", "dim"),))
     parts.append(((f"{calls} calls/min", "dim"),))
     return join(parts)

@@ -301,6 +301,7 @@ class JobScreen(JobKeys):
             read_only=services.read_only,
             dry_run=services.dry_run,
             calls=services.calls_last_minute(),
+            way=services.way_to_nodes(),
         )
 
     def _show_tab(self, tab: int) -> None:
