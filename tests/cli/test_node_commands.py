@@ -1,0 +1,290 @@
+"""``doctor``, ``gpus`` and ``export`` as a person runs them; the nodes are this machine."""
+
+import json
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.cli.stand_ins import StandIns, current_name, detail_text, queue_row, slurmtop
+
+#: It "logs in" by running the command here, or fails as ssh does.
+SSH = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift
+echo "$1" >>"{folder}/logins"
+case $1 in
+gpu02)
+    echo "ssh: connect to host gpu02 port 22: Connection refused" >&2
+    exit 255 ;;
+esac
+shift
+PATH={folder}:$PATH exec sh -c "$*"
+"""
+#: Two GPUs, in whatever fields are asked for.
+SMI = """#!/bin/sh
+case "$*" in
+*compute-apps*) exit 0 ;;
+*--query-gpu=*) ;;
+*) exit 6 ;;
+esac
+for word; do case $word in --query-gpu=*) fields=${word#*=} ;; esac; done
+for gpu in 0 1; do
+    row=
+    for field in $(echo "$fields" | tr , ' '); do
+        case $field in
+        index) value=$gpu ;;
+        uuid) value=GPU-$gpu ;;
+        name) value="NVIDIA H100 80GB HBM3" ;;
+        utilization.gpu) value=97 ;;
+        power.draw*) value=612.00 ;;
+        power.limit | enforced.power.limit) value=700.00 ;;
+        memory.used) value=61440 ;;
+        memory.total) value=81559 ;;
+        *) value="[N/A]" ;;
+        esac
+        row="$row${row:+, }$value"
+    done
+    echo "$row"
+done
+"""
+
+
+@pytest.fixture
+def environ(slurm: StandIns, home: Path) -> dict[str, str]:
+    """Two running nodes of one job; the second one's sshd is stopped. Only the ssh command is
+    used, and that is a stand-in."""
+    for name, text in (("ssh", SSH.replace("{folder}", str(slurm.folder))), ("nvidia-smi", SMI)):
+        program = slurm.folder / name
+        program.write_text(text)
+        program.chmod(0o755)
+    folder = home / ".config" / "slurmtop"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("node_access: openssh\n")
+    running(slurm)
+    return slurm.environ(home)
+
+
+def running(slurm: StandIns, **changes: str) -> None:
+    row = queue_row("4711", **{"tres-alloc": "cpu=32,node=2,gres/gpu=4"}, **changes)
+    slurm.say(jobs=[row], details={"4711": detail_text("4711", "RUNNING")})
+
+
+def logins(slurm: StandIns) -> list[str]:
+    path = slurm.folder / "logins"
+    return path.read_text().split() if path.exists() else []
+
+
+def as_json(environ: dict[str, str], *arguments: str, rc: int = 0) -> dict[str, Any]:
+    done = slurmtop(environ, *arguments, "--json")
+    assert (done.returncode, done.stderr) == (rc, "")
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def rows_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    rows = {row["source"]: row for row in found["rows"]}
+    assert len(rows) == len(found["rows"])
+    return rows
+
+
+def test_doctor(slurm: StandIns, environ: dict[str, str]) -> None:
+    found = as_json(environ, "doctor")
+    assert found["schema"] == "slurmtop.doctor/1"
+    assert (found["job"], found["node"]) == ("4711", "gpu01")
+    rows = rows_of(found)
+    assert rows["own queue"]["status"] == "reachable"
+    assert rows["details of a job"]["why"] == "of 4711"
+    assert rows["ssh command to gpu01"]["status"] == "reachable"
+    assert rows["GPU values"]["why"] == str(slurm.folder / "nvidia-smi")
+    assert rows["settings files"]["status"] == "reachable"
+    assert rows["terminal"]["status"] == "not asked"
+    assert logins(slurm) == ["gpu01"]
+
+
+def test_doctor_for_a_person(environ: dict[str, str]) -> None:
+    done = slurmtop(environ, "doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line and line[0] not in " s"] == [
+        "Slurm",
+        "Logs",
+        "Here",
+        "Ways onto nodes",
+        "On the node",
+    ]
+    assert max(len(line) for line in lines if "/" not in line) <= 80
+
+
+def test_doctor_on_named_nodes(slurm: StandIns, environ: dict[str, str]) -> None:
+    rows = rows_of(as_json(environ, "doctor", "gpu02", "gpu09"))
+    assert rows["ssh command to gpu02"]["status"] == "refused"
+    assert "refuses connections on port 22" in rows["ssh command to gpu02"]["why"]
+    assert rows["ssh command to gpu02"]["opens"]
+    assert rows["ssh command to gpu09"]["status"] == "reachable"
+    assert sorted(logins(slurm)) == ["gpu02", "gpu09"]
+
+
+def test_doctor_without_a_job_tries_no_node(slurm: StandIns, environ: dict[str, str]) -> None:
+    slurm.say(jobs=[])
+    rows = rows_of(as_json(environ, "doctor"))
+    assert rows["nodes"]["status"] == "not asked"
+    assert "pam_slurm_adopt" in rows["nodes"]["why"]
+    assert logins(slurm) == []
+
+
+def test_doctor_where_slurm_is_silent(slurm: StandIns, environ: dict[str, str]) -> None:
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    slurm.say(refuse={"squeue": [words, 1], "scontrol": [words, 1]})
+    rows = rows_of(as_json(environ, "doctor", rc=1))
+    assert rows["own queue"]["status"] == "refused"
+    assert rows["settings files"]["status"] == "reachable"
+
+
+def test_doctor_without_slurm_tells_what_is_here(environ: dict[str, str], tmp_path: Path) -> None:
+    done = slurmtop({**environ, "PATH": str(tmp_path)}, "doctor", "--json")
+    assert done.returncode == 1
+    assert "Slurm is not here" in done.stderr
+    rows = rows_of(json.loads(done.stdout))
+    assert rows["Slurm"]["status"] == "absent"
+    assert rows["log of actions"]["status"] == "reachable"
+
+
+def test_doctor_with_nodes_closed_by_the_settings(
+    slurm: StandIns, environ: dict[str, str], home: Path
+) -> None:
+    (home / ".config" / "slurmtop" / "config.yaml").write_text("node_access: off\n")
+    rows = rows_of(as_json(environ, "doctor"))
+    assert rows["nodes"]["status"] == "not asked"
+    assert "node_access" in rows["nodes"]["why"]
+    assert logins(slurm) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("doctor", "4711", "gpu01"),
+        ("doctor", "--", "-oProxyCommand=x"),
+        ("doctor", "gpu[01-99]"),
+        ("gpus", "--hosts", "a;b"),
+        ("gpus", "gpu01"),
+    ],
+)
+def test_words_that_are_neither_job_nor_node(
+    slurm: StandIns, environ: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    done = slurmtop(environ, *arguments)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.count("\n") == 1
+    assert slurm.calls == []
+    assert logins(slurm) == []
+
+
+def test_gpus(slurm: StandIns, environ: dict[str, str]) -> None:
+    found = as_json(environ, "gpus", "4711")
+    assert found["schema"] == "slurmtop.gpus/1"
+    (job,) = found["jobs"]
+    assert (job["hosts_answered"], job["hosts_asked"], job["gpus_allocated"]) == (1, 2, 4)
+    assert job["mean_util_percent"] is None
+    assert [gpu["uuid"] for gpu in job["gpus"]] == ["GPU-0", "GPU-1"]
+    assert {gpu["util_percent"] for gpu in job["gpus"]} == {97.0}
+    assert {gpu["temp_c"] for gpu in job["gpus"]} == {None}
+    first, second = job["hosts"]
+    assert (first["way"], first["failure"]) == ("openssh", None)
+    assert first["sources"] == ["nvidia-smi"]
+    assert "refuses connections" in second["failure"]
+    assert second["gpus_seen"] is None
+
+
+def test_gpus_for_a_person(environ: dict[str, str]) -> None:
+    done = slurmtop(environ, "gpus")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("4711 llm-pretrain: 1 of 2 hosts answered, 2 of 4 GPUs seen\n")
+    assert "gpu02: gpu02 refuses connections" in done.stdout
+
+
+def test_gpus_where_no_node_answers_fails(environ: dict[str, str]) -> None:
+    done = slurmtop(environ, "gpus", "--hosts", "gpu02")
+    assert done.returncode == 1
+    assert "0 of 1 host answered" in done.stdout
+
+
+def test_gpus_without_a_job(slurm: StandIns, environ: dict[str, str]) -> None:
+    slurm.say(jobs=[queue_row("4711", "PENDING")])
+    done = slurmtop(environ, "gpus")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"no running job of {current_name()} holds a GPU")
+    done = slurmtop(environ, "gpus", "4711")
+    assert done.returncode == 1
+    assert "holds no nodes now (PENDING)" in done.stderr
+    done = slurmtop(environ, "gpus", "99")
+    assert done.returncode == 1
+    assert "no such job in the queue" in done.stderr
+
+
+def metrics(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((dict(sample.labels), sample.value))
+    return found
+
+
+def test_export(environ: dict[str, str], home: Path) -> None:
+    done = slurmtop(environ, "export")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = metrics(done.stdout)
+    assert found["slurmtop_up"] == [({}, 1.0)]
+    assert {labels["uuid"] for labels, _ in found["slurmtop_gpu_power_watts"]} == {"GPU-0", "GPU-1"}
+    assert found["slurmtop_node_reachable"] == [
+        ({"host": "gpu01"}, 1.0),
+        ({"host": "gpu02"}, 0.0),
+    ]
+    path = home / "metrics" / "slurmtop.prom"
+    assert "there is no folder" in slurmtop(environ, "export", "--textfile", str(path)).stderr
+    path.parent.mkdir()
+    path.write_text("old")
+    done = slurmtop(environ, "export", "--textfile", str(path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert metrics(path.read_text())["slurmtop_job_gpus"] == [({"job": "4711"}, 4.0)]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert [one.name for one in path.parent.iterdir()] == ["slurmtop.prom"]
+
+
+def test_export_of_an_outage(slurm: StandIns, environ: dict[str, str], tmp_path: Path) -> None:
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    slurm.say(refuse={"squeue": [words, 1]})
+    path = tmp_path / "slurmtop.prom"
+    done = slurmtop(environ, "export", "--textfile", str(path))
+    assert done.returncode == 1
+    assert "the queue cannot be read" in done.stderr
+    found = metrics(path.read_text())
+    assert found["slurmtop_up"] == [({}, 0.0)]
+    assert not [name for name in found if "job" in name]
+
+
+def test_a_name_with_every_sign_of_the_format(slurm: StandIns, environ: dict[str, str]) -> None:
+    name = 'a"b\\c{d="e"} 7'
+    running(slurm, Name=name)
+    ((labels, _),) = metrics(slurmtop(environ, "export").stdout)["slurmtop_job_info"]
+    assert labels["name"] == name
+
+
+def test_output_that_cannot_be_written(environ: dict[str, str]) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -m slurmtop export >/dev/full', sys.executable],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
