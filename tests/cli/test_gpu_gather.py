@@ -55,9 +55,9 @@ def wiring(runner: FakeRunner, uid: int = 1001) -> Wiring:
     )
 
 
-def slurm(owner: str, **fields: str) -> FakeRunner:
+def slurm(owner: str, state: str = "RUNNING") -> FakeRunner:
     runner = FakeRunner()
-    runner.on("squeue *", queue_record(user=owner, **fields))
+    runner.on("squeue *", queue_record(user=owner, state=state))
     runner.on("sacctmgr *", "anna|ml|None|\n")
     runner.on("scontrol *", "SlurmUser = slurm(64030)\n")
     return runner

@@ -41,6 +41,9 @@ HEADLESS = (
     "slurmtop.cli.why",
     "slurmtop.cli.jobs",
     "slurmtop.cli.nodes",
+    "slurmtop.cli.gpus",
+    "slurmtop.cli.export",
+    "slurmtop.cli.doctor",
     "slurmtop.ui.keys",
 )
 
