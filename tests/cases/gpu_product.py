@@ -9,21 +9,6 @@ from slurmtop.triage.gpus import judge_gpu
 from tests.cases.support import GPU, Case, Step
 
 UUID = "GPU-0000000{0}-1111-2222-3333-44445555000{0}"
-#: Sentences that only a screen or a runner can hold, which come later: {case: {sentence: why}}.
-_SOURCE = "the source that asks a node again and again is not built yet"
-LATER_GPU: dict[str, dict[str, str]] = {
-    "011": {
-        "no second nvidia-smi on that node while the first is open": _SOURCE,
-        "other nodes keep refreshing": _SOURCE,
-        "quit of slurmtop does not wait for it": _SOURCE,
-        "freeze": "the GPUs screen is not built yet",
-        "pile up ssh sessions": "the ssh runners are not built yet",
-    },
-    "018": {
-        "fall back to nvidia-smi or the exporter for the session on that node, quietly": _SOURCE,
-    },
-    "033": {"time-out at 10 s and call the node dead": _SOURCE},
-}
 
 
 def fields(step: Step) -> tuple[str, ...]:
