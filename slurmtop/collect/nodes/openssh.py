@@ -16,11 +16,11 @@ from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.backoff import BackOff
 from slurmtop.collect.nodes.entrance import Doorway, Entrance, entrance
 from slurmtop.collect.nodes.remote import RemoteProcess
+from slurmtop.collect.nodes.ssh_book import check_host_name
 from slurmtop.collect.nodes.ssh_failures import explain_broken, explain_no_shell, explain_openssh
 from slurmtop.model.ports import Clock, NodeUnreachable
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
-from slurmtop.model.text import visible
 
 STARTS_AT_ONCE = 8
 #: Connecting, logging in (DNS and PAM may be slow) and the login shell, all together.
@@ -189,9 +189,7 @@ class OpenSshWay:
 
     async def start(self, host: str, script: bytes) -> RemoteProcess:
         self._back_off.check(host)
-        if host.startswith("-") or not host.isprintable():
-            sentence = f"{visible(host)!r} is not the name of a host, so ssh is not started."
-            raise NodeUnreachable(host, Failure(Trouble.OTHER, sentence, "", float("inf")))
+        check_host_name(host)
         way_in = entrance(script)
         async with self._starting:
             # Whoever waited here behind a failure of the same host need not repeat it.

@@ -29,6 +29,13 @@ _LARGEST_KEY = 64 * 1024
 _HOST = re.compile(r"(?!-)[\w.:%-]{1,255}")
 
 
+def check_host_name(host: str) -> None:
+    """Raise ``NodeUnreachable`` for what is no name and no address: it is not given to ssh."""
+    if not _HOST.fullmatch(host):
+        sentence = f"{visible(host)!r} is not the name of a host, so ssh is not asked about it."
+        raise NodeUnreachable(host, Failure(Trouble.OTHER, sentence, "", float("inf")))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFile:
     """One private key file as bytes, with its public half and certificate where there are any."""
@@ -78,9 +85,7 @@ class SshBook:
         self, host: str, *, user: str | None = None, port: int | None = None
     ) -> SshSettings:
         """What ``ssh -G`` says of ``host``, with a user and a port where a jump names them."""
-        if not _HOST.fullmatch(host):
-            sentence = f"{visible(host)!r} is not the name of a host, so ssh is not asked about it."
-            raise NodeUnreachable(host, Failure(Trouble.OTHER, sentence, "", float("inf")))
+        check_host_name(host)
         words = (*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", host)
         task = self._settings.get(words)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):

@@ -247,12 +247,12 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(**options: int) -> AsyncIterator[Desk]:
+async def desk(most_connections: int = 100) -> AsyncIterator[Desk]:
     clock = FakeClock()
     runner = FakeRunner(clock)
     key = asyncssh.generate_private_key("ssh-ed25519")
     runner.files[KEY] = key.export_private_key("openssh")
-    way = SshWay(runner, clock, {}, ME, **options)
+    way = SshWay(runner, clock, {}, ME, most_connections=most_connections)
     made = Desk(clock=clock, runner=runner, way=way, user_key=key)
     try:
         yield made
