@@ -1,6 +1,5 @@
 """``slurmtop nodes``: the nodes for scripts, as a table or as JSON, and where a wish fits."""
 
-import asyncio
 import json
 import os
 import sys
@@ -21,6 +20,7 @@ from slurmtop.cli.options import Options
 from slurmtop.cli.queue_once import fetch_queue
 from slurmtop.cli.wiring import Wiring, load_settings, open_wiring
 from slurmtop.cli.zone import LocalZone
+from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.sinfo import NodeSource
 from slurmtop.model.job import Job
@@ -32,6 +32,7 @@ from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
 from slurmtop.store.node_query import NodeQuery, parse_node_query
 from slurmtop.store.nodes import NodeView
 from slurmtop.triage.fits import Fit, find_fit, parse_wish
+from slurmtop.ui.present.spans import wrap
 
 _WIDTH = 80
 
@@ -48,11 +49,12 @@ def run(options: Options) -> int:
 
 
 async def _run(wiring: Wiring, options: Options, query: NodeQuery, *, all_users: bool) -> None:
+    asking = spawn(_fetch_jobs(wiring, all_users=all_users), name="the queue beside the nodes")
     try:
-        answer, jobs = await asyncio.gather(
-            _fetch_nodes(wiring), _fetch_jobs(wiring, all_users=all_users)
-        )
+        answer = await _fetch_nodes(wiring)
+        jobs = await asking
     finally:
+        await cancel_and_wait(asking)
         await wiring.aclose()
     view = NodeView(expand=_expand)
     view.set_jobs(jobs or (), version=1)
@@ -116,7 +118,8 @@ def _lines(
     age = ""
     if wiring.recorded_at is not None:
         age = f"from a recording of {recorded_text(wiring.recorded_at)}"
-    out = [nodes_summary(view.rows, view.totals.nodes, answer.sampled_at, now, age)]
+    head = nodes_summary(view.rows, view.totals.nodes, answer.sampled_at, now, age)
+    out = wrap(head, max(40, width), rest="  ")
     if fit is not None:
         out += fit_text(fit, now, width, LocalZone())
     if view.rows:

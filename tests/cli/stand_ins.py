@@ -132,6 +132,13 @@ if program == "scontrol":
     if argv[-2] in ("hold", "release", "requeue", "requeuehold"):
         act(argv[-2], argv[-1])
     leave()
+if program == "sinfo":
+    fields = [field.partition(":") for field in value("-O").split(",")]
+    out = ""
+    for node in data.get("nodes", []):
+        low = {name.lower(): text for name, text in node.items()}
+        out += "".join(low.get(name.lower(), "N/A") + end for name, _, end in fields) + "\n"
+    leave(out)
 if program == "sacctmgr":
     leave(data.get("sacctmgr", data["me"] + "|ml|None|\n"))
 if program == "sacct":
@@ -252,6 +259,25 @@ def queue_row(id: str, state: str = "RUNNING", **changes: str) -> dict[str, str]
     }
     row.update(changes)
     return row
+
+
+def node_row(name: str, state: str = "idle", used: int = 0, **changes: str) -> dict[str, str]:
+    """One line of sinfo by its names for ``-O``."""
+    row = {
+        "NodeList": name,
+        "StateLong": state,
+        "Gres": "gpu:h100:8(S:0-1)",
+        "GresUsed": f"gpu:h100:{used}(IDX:0-{used - 1})" if used else "gpu:h100:0(IDX:N/A)",
+        "CPUsState": "32/96/0/128" if used else "0/128/0/128",
+        "Memory": "2063360",
+        "FreeMem": "1500000",
+        "CPUsLoad": "1.50",
+        "User": "Unknown",
+        "Timestamp": "Unknown",
+        "Partition": "gpu*",
+        "Reason": "none",
+    }
+    return {**row, **changes}
 
 
 def current_name() -> str:
