@@ -46,9 +46,12 @@ def attribute_gpus(
     ``inside`` is the job whose cgroup the asker is in, where it could be read. ``node_gpus`` is
     how many the node has: where all are seen, no cgroup parts them. Without ``inside`` it is the
     one job that holds exactly as many GPUs as are seen, the newest where there are several.
+    A cgroup that shows more than its job holds parts nothing (no ``ConstrainDevices``).
     """
     all_seen = node_gpus is not None and len(visible) >= node_gpus
     owner = inside
+    if owner is not None and _parts_nothing(len(visible), owner, jobs, all_seen):
+        return tuple(Attributed(job.job, None, NOT_TOLD) for job in jobs)
     if owner is None and (not all_seen or len(jobs) == 1):
         owner = _by_count(len(visible), jobs)
     if owner is None:
@@ -59,6 +62,12 @@ def attribute_gpus(
         else Attributed(job.job, None, NOT_VISIBLE)
         for job in jobs
     )
+
+
+def _parts_nothing(seen: int, inside: str, jobs: Sequence[JobShare], all_seen: bool) -> bool:
+    held = sum(job.gpus for job in jobs if job.job == inside)
+    others = sum(job.gpus for job in jobs if job.job != inside)
+    return 0 < held < seen or (all_seen and others > 0)
 
 
 def _by_count(seen: int, jobs: Sequence[JobShare]) -> str | None:

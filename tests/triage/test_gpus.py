@@ -265,6 +265,19 @@ def shares(seen: int, *jobs: tuple[str, int, int | None], **more: Any) -> dict[s
     return {one.job: one.says if one.gpus is None else f"{len(one.gpus)} seen" for one in found}
 
 
+def test_a_cgroup_that_parts_nothing_tells_nothing() -> None:
+    # No ConstrainDevices: a login inside job 1 sees all eight, of which it holds two.
+    assert shares(8, ("1", 2, None), inside="1", node_gpus=8) == {"1": NOT_TOLD}
+    two = shares(8, ("1", 8, None), ("2", 1, None), inside="1", node_gpus=8)
+    assert two == {"1": NOT_TOLD, "2": NOT_TOLD}
+    assert shares(2, ("1", 2, None), ("2", 4, None), inside="1", node_gpus=8) == {
+        "1": "2 seen",
+        "2": NOT_VISIBLE,
+    }
+    # How many it holds is not known: then the cgroup is believed.
+    assert shares(3, ("1", 0, None), inside="1") == {"1": "3 seen"}
+
+
 def test_whose_gpus_are_seen() -> None:
     assert shares(8, ("1", 8, None), node_gpus=8) == {"1": "8 seen"}
     assert shares(4, ("1", 4, 0), ("2", 4, 1)) == {"1": NOT_VISIBLE, "2": "4 seen"}
