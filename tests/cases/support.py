@@ -115,10 +115,8 @@ class Register:
         names: tuple[str, ...],
         prose: frozenset[str],
         prose_paths: frozenset[str],
-        later: frozenset[str] = frozenset(),
     ) -> None:
         self.folder = Path(__file__).parent / folder
-        self.later = later
         self.held_values: set[str] = set()
         self.held_sentences: set[tuple[str, str]] = set()
         self._names = names
@@ -128,9 +126,9 @@ class Register:
         self._cases: dict[str, Case] = {}
 
     def numbers(self) -> tuple[str, ...]:
-        """The cases that this project answers for now."""
+        """All cases of the folder."""
         found = (path.name.partition("-")[0] for path in self.folder.iterdir() if path.is_dir())
-        return tuple(sorted(set(found) - self.later))
+        return tuple(sorted(set(found)))
 
     def load(self, number: str) -> Case:
         if number not in self._cases:
@@ -238,8 +236,6 @@ SLURM = Register(
             "036/at_t0/8001",
         }
     ),
-    # A case about ssh to nodes, which are not read yet.
-    later=frozenset({"051"}),
 )
 #: Sentences that no test can hold: {case: {sentence: why}}.
 UNTESTABLE: dict[str, dict[str, str]] = {}

@@ -30,6 +30,7 @@ class Node:
 
     mode: str = "shell"
     noise: bytes = b""
+    noise_after: bytes = b""
     stderr_noise: bytes = b""
     banner: str = ""
     methods: tuple[str, ...] = ("publickey",)
@@ -181,6 +182,8 @@ async def _answer(node: Node, process: asyncssh.SSHServerProcess[bytes]) -> None
         with contextlib.suppress(OSError, asyncssh.Error):
             await asyncio.gather(tell(), complain())
         rc = await child.wait()
+        with contextlib.suppress(OSError, asyncssh.Error):
+            process.stdout.write(node.noise_after)
         process.exit(rc if rc >= 0 else 255)
     finally:
         feeding.cancel()
