@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Programs that a login node or a cluster may offer and that slurmtop could start.
 PROGRAMS = re.compile(
     r"^(squeue|scontrol|sinfo|sacct|scancel|sdiag|sbatch|srun|salloc|sstat|sprio|sshare|sacctmgr|"
-    r"ssh|scp|nvidia-smi|dcgmi|py-spy|cat|sh|bash|sudo|logger|pdsh|kill|ps|dmesg)$"
+    r"ssh|scp|nvidia-smi|dcgmi|amd-smi|rocm-smi|py-spy|cat|sh|bash|sudo|logger|pdsh|kill|ps|dmesg)$"
 )
 
 

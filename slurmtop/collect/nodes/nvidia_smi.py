@@ -321,7 +321,7 @@ def _queried(
 
 
 def _no_script(host: str, done: Completed) -> NodeGpus:
-    answer, failure = explain_gpu_failure("sh", host, done.rc, done.stdout, done.stderr)
+    answer, failure = explain_gpu_failure("/bin/sh", host, done.rc, done.stdout, done.stderr)
     return NodeGpus(host=host, answer=answer, failure=failure)
 
 
