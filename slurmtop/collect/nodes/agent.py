@@ -54,8 +54,8 @@ me=${SLURMD_NODENAME:-$(uname -n)}
 for tool in setsid base64 dd grep; do
   command -v "$tool" >/dev/null 2>&1 || { printf '%s LACKS %s %s\n' "$t" "$me" "$tool"; exit 0; }
 done
-for_me() { grep --line-buffered -F " $me "; }
-echo x | grep -q --line-buffered x 2>/dev/null || for_me() { cat; }
+for_me() { grep -a --line-buffered -F " $me "; }
+echo x | grep -qa --line-buffered x 2>/dev/null || for_me() { cat; }
 worker='@WORKER@'
 members() {
   for dir in /proc/[0-9]*; do
