@@ -119,6 +119,11 @@ class Faults:
         self.broken = True
         self._call("node_ssh", node=node, how=how, cut=cut)
 
+    def open_etc_ssh(self, *known_hosts: str) -> None:
+        """The login's /etc/ssh knows these host keys, and lets its people log in by host."""
+        self.broken = True
+        self._call("login_ssh", known_hosts=list(known_hosts))
+
     def close_ssh(self, *, cut: bool = True) -> None:
         """No node lets anybody in by ssh."""
         for node in NODES:

@@ -31,6 +31,7 @@ from tests.cluster.daemons import (
 from tests.cluster.gpus import ENGINE, mend, set_state
 from tests.cluster.inside import end_sessions, processes_of
 from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
+from tests.cluster.login_ssh import close_etc_ssh, open_etc_ssh
 from tests.cluster.procs import wait_until
 from tests.cluster.spaces import cable_name, command
 from tests.cluster.users import forget_host, know_hosts, make_host_key
@@ -88,6 +89,7 @@ class Helper:
             "node_start": self.node_start,
             "node_state": self.node_state,
             "node_ssh": self.node_ssh,
+            "login_ssh": self.login_ssh,
             "node_gpus": self.node_gpus,
             "node_processes": self.node_processes,
             "link": self.link,
@@ -188,6 +190,14 @@ class Helper:
             self.layout, node, other_host_key=how == "other key", refuse=how == "refuses"
         )
         self._serve_ssh(node, text)
+        return {}
+
+    def login_ssh(self, request: Request) -> Answer:
+        """A site's known hosts on the login side, and host-based login from there."""
+        lines = request.get("known_hosts")
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise ValueError("known_hosts is a list of lines")
+        open_etc_ssh(lines)
         return {}
 
     def _serve_ssh(self, node: str, text: str) -> None:
@@ -291,6 +301,7 @@ class Helper:
 
     def restore(self, _request: Request) -> Answer:
         """Mend whatever was broken and wait until all of it answers."""
+        close_etc_ssh()
         know_hosts(self.layout)
         for node in NODES:
             command("ip", "link", "set", cable_name(node), "up")
