@@ -39,6 +39,8 @@ class Report:
     started_at: datetime
     took_s: float = 0.0
     commands: tuple[tuple[str, ...], ...] = ()
+    hosts: tuple[str | None, ...] = ()
+    """Where each of ``commands`` runs; None: here."""
     command_lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     reactions: tuple[Reaction, ...] = ()
@@ -119,6 +121,7 @@ def report_dict(report: Report) -> dict[str, Any]:
         "started_at": report.started_at.isoformat(),
         "took_s": round(report.took_s, 3),
         "commands": [list(argv) for argv in report.commands],
+        "hosts": list(report.hosts),
         "jobs": [
             {
                 "id": job.id,

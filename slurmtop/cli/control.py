@@ -279,6 +279,7 @@ class Doing:
     async def _act(self, action: Action) -> None:
         self._with(
             commands=(*self._report.commands, *action.argvs),
+            hosts=(*self._report.hosts, *(action.hosts or (None,) * len(action.argvs))),
             command_lines=(*self._report.command_lines, *action.command_lines),
             warnings=(*self._report.warnings, *action.warnings),
             reactions=(*self._report.reactions, *action.reactions),

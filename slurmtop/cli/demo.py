@@ -15,6 +15,7 @@ from slurmtop.cli.wiring import Wiring, load_settings
 from slurmtop.collect.asking import new_record_mark
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.metered import MeteredRunner
+from slurmtop.collect.nodes.many import read_many
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.who import Who
 from slurmtop.control.action_log import Entry
@@ -69,6 +70,7 @@ def run(options: Options) -> int:
         read_only=config.read_only,
         read_back=QueueReadBack(wiring.runner),
         dry_run=options.dry_run,
+        look_at_nodes=lambda job, hosts: read_many(wiring.runner, wiring.clock, hosts, job=job),
     )
     for note in config.notes:
         print(f"slurmtop: {note}", file=sys.stderr)

@@ -11,6 +11,7 @@ from slurmtop.control.prepare import Request, ScriptSeen, StepsSeen, World, prep
 from slurmtop.control.signals import runs_in
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Step
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.rights import Rights
 from slurmtop.model.script import Reaction, Recipient, ScriptReading
 from slurmtop.model.text import visible
@@ -34,6 +35,7 @@ class OneLook:
         self._jobs: dict[str, Seen] = {}
         self._steps: dict[str, StepsSeen] = {}
         self._looping: dict[JobKey, str | None] = {}
+        self._processes: dict[tuple[str, str], NodeProcesses] = {}
 
     async def jobs(
         self,
@@ -78,6 +80,18 @@ class OneLook:
         if job.key not in self._looping:
             self._looping[job.key] = await self._inner.looping(job)
         return self._looping[job.key]
+
+    async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
+        """As :meth:`jobs`."""
+        found = [(job, host) for host in hosts]
+        fresh = [host for host in hosts if (job, host) not in self._processes]
+        if fresh:
+            for look in await self._inner.processes(job, fresh):
+                self._processes[job, look.host] = look
+        return tuple(self._processes[key] for key in found if key in self._processes)
+
+    def doing(self) -> str:
+        return self._inner.doing()
 
     async def rights(self) -> Rights:
         return await self._inner.rights()

@@ -18,6 +18,7 @@ from slurmtop.collect.cluster_info import read_cluster_info
 from slurmtop.collect.env import wanted_clusters
 from slurmtop.collect.local import LocalRunner
 from slurmtop.collect.metered import MeteredRunner
+from slurmtop.collect.nodes.many import read_many
 from slurmtop.collect.nodes.runner import NodeRunner
 from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.recording import RecordingExists, RecordingRunner
@@ -38,9 +39,9 @@ from slurmtop.control.commands import cluster_allowed
 from slurmtop.control.execute import Executor
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.ports import Clock, Runner
+from slurmtop.model.reach import Reach, Way
 from slurmtop.ui.keys import KEYS
 
-from slurmtop.model.reach import Reach, Way
 NO_SLURM = (
     "Slurm is not here: there is no squeue in PATH; run it on a login node,"
     " or look around with: slurmtop demo"
@@ -85,8 +86,6 @@ class Wiring:
     """The reader's clock, where the cluster's runs ``speed`` times as fast (the demo)."""
     speed: float = 1.0
     replay: ReplayRunner | None = None
-
-    @property
     nodes: NodeRunner | None = None
     """What runs commands on nodes, below ``runner``; None for a replay and the demo."""
     node_ways: NodeWays | None = None
@@ -112,6 +111,8 @@ class Wiring:
         ways = self.node_ways.single(config)
         self.closers.extend(runner.aclose for runner in ways.values())
         return ways
+
+    @property
     def recorded_at(self) -> datetime | None:
         """When what is shown was recorded; None where it is not from a recording."""
         return None if self.replay is None else self.replay.queue_at
@@ -158,12 +159,10 @@ def load_settings(options: Options, environ: Mapping[str, str]) -> Config:
         read_only=options.read_only or config.read_only,
         read_only_from="--read-only" if options.read_only else config.read_only_from,
         all_users=options.all_users or config.all_users,
+        **_node_access(options, config),
     )
 
-        **_node_access(options, config),
 
-def _own_config(environ: Mapping[str, str]) -> Path | None:
-    try:
 def _node_access(options: Options, config: Config) -> dict[str, Any]:
     """``--node-access`` stands above the settings, but opens nothing that they close."""
     if options.node_access is None or config.node_access is NodeAccess.OFF:
@@ -171,6 +170,8 @@ def _node_access(options: Options, config: Config) -> dict[str, Any]:
     return {"node_access": NodeAccess(options.node_access), "node_access_from": "--node-access"}
 
 
+def _own_config(environ: Mapping[str, str]) -> Path | None:
+    try:
         return config_path(environ, Path.home())
     except RuntimeError:
         # A user without an entry in the password database has no home.
@@ -200,9 +201,9 @@ def open_wiring(
     *,
     early_queue: bool = False,
     all_users: bool = False,
+    config: Config | None = None,
 ) -> Wiring:
     """Build runner and clock as asked. Starts nothing but, with ``early_queue``, the first
-    config: Config | None = None,
     questions of the screen. Without ``config`` the settings are read when a node is asked.
 
     :class:`CannotWork` where Slurm is not here, or a folder cannot be used.
@@ -238,9 +239,9 @@ def open_wiring(
         recording = _recording(options.record, inner, clock, mark)
         inner = recording
         closers.append(recording.aclose)
+    metered = MeteredRunner(inner, clock)
     return Wiring(
         runner=metered,
-    metered = MeteredRunner(inner, clock)
         clock=clock,
         who=who,
         cluster=cluster,
@@ -248,10 +249,10 @@ def open_wiring(
         live=True,
         closers=closers,
         recording=recording,
-    )
-
         nodes=nodes,
         node_ways=ways,
+    )
+
 
 def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
     try:
@@ -322,13 +323,13 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
 def action_log_path(environ: Mapping[str, str]) -> str | None:
     """Where the log of actions is; None for a user without a home."""
-    try:
-        return state_folder(environ)
     folder = _state_folder(environ)
     return None if folder is None else str(folder / LOG_NAME)
 
 
 def _state_folder(environ: Mapping[str, str]) -> Path | None:
+    try:
+        return state_folder(environ)
     except RuntimeError:
         return None
 
@@ -359,4 +360,5 @@ def make_executor(
         read_only=read_only,
         read_back=QueueReadBack(wiring.runner),
         dry_run=dry_run,
+        look_at_nodes=lambda job, hosts: read_many(wiring.runner, wiring.clock, hosts, job=job),
     )

@@ -1,10 +1,11 @@
 """What a plan may ask before it is shown: one object over one runner, for screen and scripts."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from slurmtop.cli.told import read_told
 from slurmtop.cli.wiring import Wiring, action_log_path
 from slurmtop.collect.batch_script import read_batch_script, script_number
+from slurmtop.collect.nodes.many import read_many
 from slurmtop.collect.rights import read_rights
 from slurmtop.collect.runs import read_looping
 from slurmtop.collect.sacct import Accounting
@@ -13,9 +14,11 @@ from slurmtop.control.prepare import ScriptSeen, StepsSeen
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Step
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.rights import Rights
 from slurmtop.model.script import Reaction, Recipient, ScriptReading, ScriptStatus
 from slurmtop.model.text import visible
+from slurmtop.model.units import plural
 from slurmtop.triage.loops import LOOP_RESTARTS
 
 _CUT = "the script is longer than what was read of it, so something may be missing here"
@@ -30,6 +33,7 @@ class SlurmWorld:
         self._read_back = QueueReadBack(wiring.runner)
         self._accounting = Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark)
         self._rights: Rights | None = None
+        self._looked: tuple[int, int] | None = None
         self._scripts: dict[tuple[JobKey, str], ScriptSeen] = {}
 
     async def jobs(
@@ -81,6 +85,24 @@ class SlurmWorld:
             self._rights = await read_rights(wiring.runner, wiring.who, wiring.cluster)
         return self._rights
 
+    async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
+        """What runs of the job on each of its nodes, a few nodes at a time."""
+        self._looked = (0, len(hosts))
+        try:
+            return await look_at_nodes(self._wiring, job, hosts, self._heard)
+        finally:
+            self._looked = None
+
+    def _heard(self, done: int, of: int) -> None:
+        self._looked = (done, of)
+
+    def doing(self) -> str:
+        """How many nodes were looked at, while they are."""
+        if self._looked is None:
+            return ""
+        done, of = self._looked
+        return f"looked at {done} of {plural(of, 'node')}"
+
     def reactions(
         self, reading: ScriptReading, signal: str, recipient: Recipient, step: Step | None
     ) -> tuple[Reaction, ...]:
@@ -94,3 +116,15 @@ def make_world(wiring: Wiring, environ: Mapping[str, str] | None = None) -> Slur
     """The world of one session. With ``environ`` the log of actions is known, too."""
     path = None if environ is None or not wiring.live else action_log_path(environ)
     return SlurmWorld(wiring, path)
+
+
+async def look_at_nodes(
+    wiring: Wiring,
+    job: str,
+    hosts: Sequence[str],
+    looked: Callable[[int, int], None] | None = None,
+) -> tuple[NodeProcesses, ...]:
+    """Fresh looks at ``hosts``; () where they are not to be asked (a replay)."""
+    if not wiring.live and wiring.replay is not None:
+        return ()
+    return await read_many(wiring.runner, wiring.clock, hosts, job=job, looked=looked)

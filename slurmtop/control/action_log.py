@@ -32,6 +32,7 @@ class Entry:
     """One line of an action. ``outcomes`` maps each job to (result, sentence).
 
     ``event`` is ``asked`` or ``outcome``; before the outcome a job's result is ``asked`` too.
+    ``hosts`` is where each command runs (None: here).
     ``details`` is what the kind needs beside its jobs: a signal, a limit, nodes.
     """
 
@@ -42,6 +43,7 @@ class Entry:
     cluster: str
     argvs: Sequence[Sequence[str]]
     outcomes: Mapping[str, tuple[str, str]]
+    hosts: Sequence[str | None] = ()
     verdict: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -94,6 +96,7 @@ def entry_line(entry: Entry, *, who: str, uid: int) -> bytes:
         "cluster": entry.cluster,
         "details": {name: _masked_value(value) for name, value in entry.details.items()},
         "commands": [[_masked(word) for word in argv] for argv in entry.argvs],
+        "hosts": list(entry.hosts) if any(entry.hosts) else None,
         "jobs": [
             {"job": job, "outcome": result, "says": _masked(sentence)}
             for job, (result, sentence) in entry.outcomes.items()
@@ -120,7 +123,10 @@ def syslog_text(entry: Entry, *, who: str) -> str:
 
 
 def _plain(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    if not isinstance(value, list):
+        return str(value)
+    more = f" and {len(value) - SYSLOG_JOBS} more" if len(value) > SYSLOG_JOBS else ""
+    return ",".join(map(str, value[:SYSLOG_JOBS])) + more
 
 
 def _masked_value(value: object) -> object:

@@ -18,6 +18,7 @@ __all__ = [
     "ConfirmLevel",
     "Details",
     "Kind",
+    "RankPid",
     "Recipient",
     "Refusal",
     "Target",
@@ -58,8 +59,33 @@ class ConfirmLevel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankPid:
+    """One rank process as it is signalled: ``pid`` on ``host``, and only if it is still the one
+    that started at ``start_ticks`` (clock ticks since that node started).
+
+    ``job`` is the key of its job's record; ``raw_id`` the plain number of that. ``rank`` None: not
+    known.
+    """
+
+    host: str
+    pid: int
+    start_ticks: int
+    job: JobKey
+    raw_id: str
+    rank: int | None = None
+
+    @property
+    def label(self) -> str:
+        """``rank 3 on gpu01``; by its pid where the rank is not known."""
+        name = f"pid {self.pid}" if self.rank is None else f"rank {self.rank}"
+        return f"{name} on {self.host}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
     """What a kind needs beside its jobs. ``signal`` is a name without SIG, e.g. ``USR1``.
+
+    ``ranks`` are the processes that get it where the recipient is RANKS.
 
     ``exclude`` are hosts that are added to what each job excludes already. ``one_call`` lets
     scancel hand all its ids to the controller in one request, where it can (23.11 and later).
@@ -70,6 +96,7 @@ class Details:
     limit_minutes: int | None = None
     exclude: tuple[str, ...] = ()
     one_call: bool = False
+    ranks: tuple[RankPid, ...] = ()
 
 
 NO_DETAILS = Details()
@@ -138,7 +165,8 @@ class Target:
 class Action:
     """What will be done once the person has confirmed it.
 
-    ``argvs`` are the exact commands, in order. ``expected_text`` is what has to be typed for
+    ``argvs`` are the exact commands, in order; ``hosts`` where each of them runs (None: here), or
+    () where all run here. ``expected_text`` is what has to be typed for
     ``confirm`` other than YES, else empty. ``warnings`` are sentences. ``reactions`` say who
     gets a signal and what it does to them. ``verdict`` is the one-line judgement that the
     person acted on, for the log.
@@ -150,6 +178,7 @@ class Action:
     argvs: tuple[tuple[str, ...], ...]
     confirm: ConfirmLevel
     expected_text: str = ""
+    hosts: tuple[str | None, ...] = ()
     details: Details = NO_DETAILS
     warnings: tuple[str, ...] = ()
     reactions: tuple[Reaction, ...] = ()
@@ -163,8 +192,20 @@ class Action:
 
     @property
     def command_lines(self) -> tuple[str, ...]:
-        """The commands as a person would type them."""
-        return tuple(" ".join(_shown(word) for word in argv) for argv in self.argvs)
+        """The commands as a person would type them; a script for nodes is told once, as the
+        function that stands in its place then."""
+        hosts = self.hosts or (None,) * len(self.argvs)
+        out: list[str] = []
+        for argv, host in zip(self.argvs, hosts, strict=True):
+            if host is None:
+                out.append(" ".join(_shown(word) for word in argv))
+                continue
+            # /bin/sh -c SCRIPT NAME ARGUMENTS
+            out.append(f"on {host}: {' '.join(argv[3:])}")
+            script = f"{argv[3]}() {{ {' '.join(argv[2].split())} }}"
+            if script not in out:
+                out.insert(0, script)
+        return tuple(out)
 
     def confirmed_by(self, typed: str) -> bool:
         """Does ``typed`` confirm it? Any answer does where one key is enough."""

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from slurmtop.control.actions import NO_DETAILS, Details, Kind, Target
+from slurmtop.control.actions import NO_DETAILS, Details, Kind, RankPid, Target
+from slurmtop.control.node_kill import PIDS_PER_CALL, check_kill, kill_argv
 from slurmtop.model.script import Recipient
 from slurmtop.parse.slurm.hostlist import HostlistError, compress_hosts, expand_hosts
 
@@ -49,10 +50,12 @@ _REACH = {Recipient.BATCH: ("--batch",), Recipient.EVERYTHING: ("--full",)}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One command of an action and the targets that it names."""
+    """One command of an action and the targets that it names. ``host`` None: it runs here."""
 
     argv: tuple[str, ...]
     targets: tuple[Target, ...]
+    host: str | None = None
+    ranks: tuple[RankPid, ...] = ()
 
 
 def id_allowed(text: str) -> bool:
@@ -84,7 +87,7 @@ def calls_for(
     anything else makes it load the job table of the whole cluster first.
     """
     if details.recipient is Recipient.RANKS and kind is Kind.SIGNAL:
-        raise ValueError("rank processes are not reached by a command of Slurm")
+        return _on_nodes(targets, details)
     where = ("-M", cluster) if cluster else ()
     if kind is Kind.EXCLUDE:
         calls = _excluding(targets, where, details)
@@ -97,6 +100,26 @@ def calls_for(
         calls = _scancel(kind, targets, where, details)
     for call in calls:
         check_argv(call.argv)
+    return tuple(calls)
+
+
+def _on_nodes(targets: Sequence[Target], details: Details) -> tuple[Call, ...]:
+    """One command a node, for the ranks of those jobs that are among ``targets``."""
+    owners = {key: target for target in targets for key in (target.key, *target.parts)}
+    by_host: dict[str, list[RankPid]] = {}
+    for rank in details.ranks:
+        if rank.job in owners:
+            by_host.setdefault(rank.host, []).append(rank)
+    calls = []
+    for host, those in by_host.items():
+        if not host_allowed(host):
+            raise ValueError(f"not a host: {host!r}")
+        for start in range(0, len(those), PIDS_PER_CALL):
+            ranks = tuple(those[start : start + PIDS_PER_CALL])
+            argv = kill_argv(_signal_word(details.signal), ranks)
+            check_argv(argv, host)
+            named = dict.fromkeys(owners[rank.job] for rank in ranks)
+            calls.append(Call(argv, tuple(named), host, ranks))
     return tuple(calls)
 
 
@@ -181,8 +204,13 @@ def excluded_after(target: Target, hosts: Sequence[str]) -> str:
     return compress_hosts(list(dict.fromkeys((*before, *hosts))))
 
 
-def check_argv(argv: Sequence[str]) -> None:
+def check_argv(argv: Sequence[str], host: str | None = None) -> None:
     """Refuse (``ValueError``) anything that is not one of the commands of :func:`calls_for`."""
+    if host is not None:
+        if not host_allowed(host):
+            raise ValueError(f"not a host: {host!r}")
+        check_kill(argv, map(_signal_word, SIGNAL_NUMBERS))
+        return
     words = list(argv)
     program = words.pop(0) if words else ""
     if program not in ("scancel", "scontrol"):

@@ -5,20 +5,22 @@ for a job that does not exist. Only the read-back makes a job "cancelled" or "he
 fails it is not known, and asked again until it is or the time is up.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from slurmtop.control.action_log import Entry
 from slurmtop.control.actions import Action, Kind, differ_by_task
 from slurmtop.control.after_signal import SETTLED_S, Steps
-from slurmtop.control.commands import IDS_PER_CALL, argvs_for, check_argv
+from slurmtop.control.commands import IDS_PER_CALL, Call, calls_for, check_argv
 from slurmtop.control.judge import Look
+from slurmtop.control.node_kill import TIMEOUT_S as NODE_TIMEOUT_S
 from slurmtop.control.outcome import JobOutcome, Outcome, Result, Seen, StepsSeen
 from slurmtop.control.progress import NOT_ASKED, Running, StillSame
 from slurmtop.control.read_back import ReadBack
 from slurmtop.control.rows import numbers_of
 from slurmtop.model.ports import Clock, Command, Runner, RunnerError
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.text import visible
 
 __all__ = ["Executor", "JobOutcome", "Log", "Outcome", "Result", "StillSame"]
@@ -36,6 +38,8 @@ _WAITS_MANY_S = (3.0, 12.0, 30.0, 60.0)
 #: A signal is looked at twice: at once, and when a job that dies of it has had time to.
 _WAITS_SIGNAL_S = (1.0, SETTLED_S - 1.0, *_WAITS_S[2:])
 
+#: Looks at nodes: the plain number of a job, and hosts. Never raises.
+LookAtNodes = Callable[[str, Sequence[str]], Awaitable[Sequence[NodeProcesses]]]
 #: Hears how many commands were handed over and how many there are, as they go out.
 Sent = Callable[[int, int], None]
 
@@ -52,7 +56,8 @@ class Executor:
     ``read_only`` is checked here as well as in the dialog. Right before anything runs Slurm is
     asked once more what the jobs are: what is no longer as it was confirmed is left out. So is
     a job for which ``still_same`` (here or at a call) is false, which alone has to do where the
-    controller is silent. With ``dry_run`` nothing is run, read or logged.
+    controller is silent. With ``dry_run`` nothing is run, read or logged. ``look_at_nodes`` tells
+    which processes are still there after a signal to them.
     """
 
     def __init__(
@@ -65,8 +70,10 @@ class Executor:
         read_back: ReadBack,
         dry_run: bool = False,
         still_same: StillSame | None = None,
+        look_at_nodes: LookAtNodes | None = None,
     ) -> None:
         self._runner = runner
+        self._look_at_nodes = look_at_nodes
         self._clock = clock
         self._log = action_log
         self._read_only = read_only
@@ -108,7 +115,9 @@ class Executor:
         finally:
             trouble = self._log.record(run.ended(self._clock.now())) or trouble
         return Outcome(
-            action=replace(action, argvs=tuple(run.argvs)),
+            action=replace(
+                action, argvs=tuple(run.argvs), hosts=tuple(run.hosts) if run.by_pid else ()
+            ),
             jobs=run.outcomes(),
             trouble=trouble,
             started_at=started_at,
@@ -121,12 +130,13 @@ class Executor:
         if not action.targets or not action.argvs:
             return "there is no job to do this to: nothing was done"
         try:
-            for argv in action.argvs:
-                check_argv(argv)
-            meant = argvs_for(action.kind, action.targets, action.cluster, action.details)
+            hosts = action.hosts or (None,) * len(action.argvs)
+            for argv, host in zip(action.argvs, hosts, strict=True):
+                check_argv(argv, host)
+            meant = calls_for(action.kind, action.targets, action.cluster, action.details)
         except ValueError as error:
             return f"nothing was done: {visible(str(error))}"
-        if meant != action.argvs:
+        if [(call.argv, call.host) for call in meant] != [*zip(action.argvs, hosts, strict=True)]:
             return "nothing was done: the commands are not those of the jobs that were shown"
         return None
 
@@ -140,7 +150,7 @@ class Executor:
 
     async def _do(self, run: Running, sent: Sent) -> None:
         before: StepsSeen | None = None
-        if run.targets and _needs_steps(run.action):
+        if run.targets and _needs_steps(run.action) and not run.by_pid:
             before = await self._steps(run)
         await self._send(run, sent)
         await self._await_end(run, before)
@@ -153,12 +163,12 @@ class Executor:
         calls = run.calls()
         sent(0, len(calls))
         for place, call in enumerate(calls, 1):
-            if place > 1:
+            if place > 1 and call.host is None:
                 await self._clock.sleep(PAUSE_S)
             run.begins(call)
             sent(place, len(calls))
             try:
-                done = await self._runner.run(Command(call.argv, timeout_s=CALL_TIMEOUT_S))
+                done = await self._runner.run(_command(call))
             except RunnerError as error:
                 run.could_not_start(call, str(error))
                 continue
@@ -184,7 +194,26 @@ class Executor:
             )
             now = None if before is None else await self._steps(run)
             since = self._clock.monotonic() - sent
+            if run.by_pid:
+                nodes = await self._nodes(run) if since >= SETTLED_S else None
+                run.looked_at_nodes(Look(seen=seen, since_s=since), nodes)
+                continue
             run.looked(Look(seen=seen, steps=Steps(before, now), since_s=since))
+
+    async def _nodes(self, run: Running) -> list[NodeProcesses]:
+        """The processes that are there now, on every node where one got the signal."""
+        out: list[NodeProcesses] = []
+        if self._look_at_nodes is not None:
+            for target in run.open():
+                for number, hosts in run.hosts_of(target).items():
+                    out += await self._look_at_nodes(number, hosts)
+        return out
+
+
+def _command(call: Call) -> Command:
+    if call.host is None:
+        return Command(call.argv, timeout_s=CALL_TIMEOUT_S)
+    return Command(call.argv, host=call.host, timeout_s=NODE_TIMEOUT_S)
 
 
 def _nobody(_done: int, _of: int) -> None:

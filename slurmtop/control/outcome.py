@@ -21,6 +21,8 @@ class Result(StrEnum):
     NOT_SENT = "not sent"
     """slurmtop did not ask: the job is not the one that was confirmed, or nothing could run."""
     NOT_KNOWN = "not known"
+    PARTLY = "partly done"
+    """Some of the processes of the job were reached, and some were not."""
 
 
 _DONE_WORDS = {

@@ -18,7 +18,7 @@ from slurmtop.control.actions import (
     Refusal,
     Target,
 )
-from slurmtop.control.commands import argvs_for, cluster_allowed, id_allowed, task_ids
+from slurmtop.control.commands import calls_for, cluster_allowed, id_allowed, task_ids
 from slurmtop.model.ids import JobKey, TaskSet
 from slurmtop.model.job import Job, LimitKind, Phase
 from slurmtop.model.script import Reaction
@@ -44,14 +44,15 @@ def make_action(
 ) -> Action | Refusal:
     """The finished plan with its commands, or why no command can be made of it."""
     try:
-        argvs = argvs_for(kind, targets, asker.cluster, details)
+        calls = calls_for(kind, targets, asker.cluster, details)
     except ValueError as error:
         return Refusal(f"nothing is done: {visible(str(error))}")
     return Action(
         kind=kind,
         cluster=asker.cluster,
         targets=tuple(targets),
-        argvs=argvs,
+        argvs=tuple(call.argv for call in calls),
+        hosts=tuple(call.host for call in calls) if any(call.host for call in calls) else (),
         confirm=confirm[0],
         expected_text=confirm[1],
         details=details,

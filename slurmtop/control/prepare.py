@@ -17,18 +17,22 @@ from slurmtop.control.actions import (
 from slurmtop.control.cancel import plan_cancel, plan_cancel_step
 from slurmtop.control.change import plan_exclude, plan_limit, raises_limit
 from slurmtop.control.commands import id_allowed
+from slurmtop.control.fates import with_processes
 from slurmtop.control.fresh import Look, fresh_look
 from slurmtop.control.hold import held_by_admin, plan_hold, plan_release
 from slurmtop.control.outcome import Seen, StepsSeen
 from slurmtop.control.plan import first_refusal, ids_text
+from slurmtop.control.rank_signal import not_looked_at, raw_number
 from slurmtop.control.requeue import plan_requeue
-from slurmtop.control.signals import parse_signal, plan_signal, runs_in, with_step
+from slurmtop.control.signals import Looks, parse_signal, plan_signal, runs_in, with_step
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Step
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
 from slurmtop.model.script import Fate, Reaction, Recipient, ScriptReading
 from slurmtop.model.snapshot import Failure
 from slurmtop.model.text import visible
+from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
 
 __all__ = ["Request", "ScriptSeen", "StepsSeen", "World", "prepare"]
 
@@ -36,6 +40,10 @@ __all__ = ["Request", "ScriptSeen", "StepsSeen", "World", "prepare"]
 READ_AT_MOST = 10
 #: Histories of jobs: each may take some seconds.
 LOOPS_AT_MOST = 5
+#: Nodes that are looked at beside the script of a job, before a signal that scancel sends.
+LOOK_AT_MOST = 32
+#: Nodes that are looked at for the rank processes: their pids stand nowhere else.
+LOOK_FOR_RANKS = 4_096
 _REQUEUES = (Kind.REQUEUE, Kind.REQUEUE_HOLD)
 
 
@@ -77,6 +85,17 @@ class World(Protocol):
 
     async def rights(self) -> Rights: ...
 
+    async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
+        """One fresh look at each of ``hosts``: what runs there of ``job`` (its plain number).
+
+        A node that cannot be looked at is a look with a failure. () where no node is looked at.
+        """
+        ...
+
+    def doing(self) -> str:
+        """What it waits for where that is not Slurm: ``looked at 3 of 64 nodes``; else ""."""
+        ...
+
     def reactions(
         self, reading: ScriptReading, signal: str, recipient: Recipient, step: Step | None
     ) -> tuple[Reaction, ...]: ...
@@ -103,6 +122,7 @@ class _Learnt:
     steps: Sequence[Step] | None = None
     reactions: tuple[Reaction, ...] = ()
     unasked: tuple[str, ...] = ()
+    looks: Looks | None = None
 
 
 _NOTHING_LEARNT = _Learnt()
@@ -111,6 +131,7 @@ _WHO = {
     Recipient.STEP: "the step",
     Recipient.BATCH: "the batch shell",
     Recipient.EVERYTHING: "the whole job",
+    Recipient.RANKS: "the ranks",
 }
 
 
@@ -125,8 +146,6 @@ async def prepare(request: Request, world: World, asker: Asker) -> Action | Refu
         return refused
     if request.kind is Kind.CANCEL and request.step is None:
         return _plan(request, await _with_rights(request, world, asker))
-    if request.kind is Kind.SIGNAL and request.details.recipient is Recipient.RANKS:
-        return _plan(request, asker)
     numbers = list(dict.fromkeys(job.id.base for job in request.jobs))
     seen = await world.jobs(
         numbers,
@@ -193,6 +212,7 @@ def _plan(request: Request, asker: Asker, learnt: _Learnt = _NOTHING_LEARNT) -> 
                 steps=learnt.steps,
                 reactions=learnt.reactions,
                 known=known,
+                looks=learnt.looks,
             )
 
 
@@ -248,7 +268,39 @@ async def _learn(request: Request, first: Action, world: World, asker: Asker) ->
             )
     if request.kind is not Kind.SIGNAL:
         return _NOTHING_LEARNT
-    return _Learnt(steps=steps, reactions=await _reactions(request, jobs, steps, world))
+    if request.details.recipient is Recipient.RANKS and request.step is None:
+        wanted = [job for job in (*request.known, *request.jobs) if job.key in keys]
+        return _Learnt(looks=await _looks(wanted, world, LOOK_FOR_RANKS))
+    by_script = await _reactions(request, jobs, steps, world)
+    if len(jobs) != 1 or jobs[0].user not in ("", asker.me):
+        return _Learnt(steps=steps, reactions=by_script)
+    signal = parse_signal(request.details.signal) or ""
+    deaf = steps is not None and request.step is None and not with_step(jobs, steps)
+    if signal == "KILL" or deaf:
+        return _Learnt(steps=steps, reactions=by_script)
+    looks = (await _looks(jobs, world, LOOK_AT_MOST)).get(jobs[0].key, ())
+    recipient = Recipient.STEP if request.step is not None else request.details.recipient
+    exact = with_processes(by_script, looks, raw_number(jobs[0]), signal, recipient, request.step)
+    unasked = not_looked_at(looks, "not looked at what runs on {hosts}: {why}")
+    return _Learnt(steps=steps, reactions=exact, unasked=unasked)
+
+
+async def _looks(jobs: Sequence[Job], world: World, most: int) -> Looks:
+    """Looks at the nodes of each of ``jobs``; at none where those are more than ``most``."""
+    hosts: dict[JobKey, tuple[str, ...]] = {}
+    for job in jobs:
+        try:
+            hosts[job.key] = expand_hosts(job.nodes or "")
+        except HostlistError:
+            hosts[job.key] = ()
+    if sum(map(len, hosts.values())) > most:
+        return {}
+    numbers = {job.key: raw_number(job) for job in jobs}
+    return {
+        key: await world.processes(numbers[key], own)
+        for key, own in hosts.items()
+        if own and numbers[key].isdigit()
+    }
 
 
 def _numbers(job: Job) -> tuple[str, ...]:

@@ -6,15 +6,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from slurmtop.control.action_log import Entry
-from slurmtop.control.actions import Action, Kind, Target
+from slurmtop.control.actions import Action, Kind, RankPid, Recipient, Target
+from slurmtop.control.after_ranks import judge_ranks
 from slurmtop.control.before import still_confirmed
 from slurmtop.control.commands import Call, calls_for
 from slurmtop.control.judge import Look, judge
+from slurmtop.control.node_kill import Sent, read_kill
 from slurmtop.control.outcome import JobOutcome, Outcome, Result, Said, Seen, result_word
 from slurmtop.control.replies import Reply, read_reply, said_parts
 from slurmtop.control.rows import matching, name_of
 from slurmtop.model.ids import JobKey
 from slurmtop.model.ports import Completed
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
@@ -35,6 +38,9 @@ class Running:
     def __init__(self, action: Action, before: Seen, still_same: StillSame | None) -> None:
         self.action = action
         self.argvs: list[tuple[str, ...]] = []
+        self.hosts: list[str | None] = []
+        self._ranks: dict[RankPid, Sent] = {}
+        self._unreached: dict[str, str] = {}
         self.targets: list[Target] = []
         self._log_id = secrets.token_hex(8)
         self._shown: set[Target] = set()
@@ -56,6 +62,12 @@ class Running:
         """The commands for the jobs that are still those that were confirmed."""
         return calls_for(self.action.kind, self.targets, self.action.cluster, self.action.details)
 
+    @property
+    def by_pid(self) -> bool:
+        """Does it go to processes on their nodes, and not through Slurm?"""
+        action = self.action
+        return action.kind is Kind.SIGNAL and action.details.recipient is Recipient.RANKS
+
     def open(self) -> list[Target]:
         """The jobs whose outcome is not final."""
         return [
@@ -67,19 +79,51 @@ class Running:
     def begins(self, call: Call) -> None:
         """From now on Slurm may have heard of it, whatever happens to slurmtop."""
         self.argvs.append(call.argv)
+        self.hosts.append(call.host)
+        # Until the node has said what became of it.
+        self._ranks.update(dict.fromkeys(call.ranks, Sent.UNREACHED))
         self._named.update(call.targets)
 
     def could_not_start(self, call: Call, why: str) -> None:
+        if call.host is not None:
+            self._unreached[call.host] = why
+            return
         for target in call.targets:
             # An array may be named in several commands, and another one of them have reached it.
             if target not in self._replies:
                 self._not_sent(target, f"not sent: {visible(why)}")
 
     def heard(self, call: Call, done: Completed) -> None:
+        if call.host is not None:
+            self._ranks.update(read_kill(done, call.ranks))
+            return
         reply = read_reply(call.argv[0], done, alone=len(call.targets) == 1)
         for target in call.targets:
             self._replies.setdefault(target, []).append(reply)
             self._known.pop(target, None)
+
+    def hosts_of(self, target: Target) -> dict[str, tuple[str, ...]]:
+        """By the plain number of a job: the hosts on which ranks of it got the signal."""
+        keys = {target.key, *target.parts}
+        out: dict[str, list[str]] = {}
+        for one, word in self._ranks.items():
+            if one.job in keys and word is Sent.SENT and one.host not in out.get(one.raw_id, ()):
+                out.setdefault(one.raw_id, []).append(one.host)
+        return {number: tuple(hosts) for number, hosts in out.items()}
+
+    def looked_at_nodes(self, look: Look, nodes: Sequence[NodeProcesses] | None) -> None:
+        """Judge a signal to ranks by the queue, and by a look at their nodes where there is one."""
+        for target in self.open():
+            known = judge_ranks(
+                self.action.details,
+                target,
+                self._ranks,
+                self._unreached,
+                look.seen,
+                nodes,
+                look.since_s,
+            )
+            self._known[target] = (known,)
 
     def looked(self, look: Look) -> None:
         """Judge every job that is open by one look at the queue."""
@@ -111,7 +155,11 @@ class Running:
             self._not_sent(target, "dry run, nothing was sent")
         left_out = plural(len(self._left_out), "job")
         return Outcome(
-            action=replace(self.action, argvs=tuple(call.argv for call in calls)),
+            action=replace(
+                self.action,
+                argvs=tuple(call.argv for call in calls),
+                hosts=tuple(call.host for call in calls) if self.by_pid else (),
+            ),
             jobs=self.outcomes(),
             trouble=f"{left_out} would be left out" if self._left_out else None,
             dry_run=True,
@@ -121,8 +169,9 @@ class Running:
     def asked(self, when: datetime) -> Entry:
         """What is about to be done, to the jobs that are still those that were confirmed."""
         outcomes = {_log_name(target, self.action): ("asked", "") for target in self.targets}
-        argvs = tuple(call.argv for call in self.calls()) if self.targets else ()
-        return self._entry("asked", when, argvs, outcomes)
+        calls = self.calls() if self.targets else ()
+        argvs, hosts = [call.argv for call in calls], [call.host for call in calls]
+        return self._entry("asked", when, argvs, hosts, outcomes)
 
     def ended(self, when: datetime) -> Entry:
         """What was done, and what is known of each job by now."""
@@ -133,7 +182,7 @@ class Running:
             )
             for item in self.outcomes()
         }
-        return self._entry("outcome", when, self.argvs, outcomes)
+        return self._entry("outcome", when, self.argvs, self.hosts, outcomes)
 
     def _said(self, target: Target) -> list[tuple[Target, Said]]:
         """A part of a target has heard what the whole of it was told."""
@@ -149,6 +198,7 @@ class Running:
         event: str,
         when: datetime,
         argvs: Sequence[Sequence[str]],
+        hosts: Sequence[str | None],
         outcomes: Mapping[str, tuple[str, str]],
     ) -> Entry:
         return Entry(
@@ -158,6 +208,7 @@ class Running:
             kind=str(self.action.kind),
             cluster=self.action.cluster,
             argvs=tuple(argvs),
+            hosts=tuple(hosts),
             outcomes=outcomes,
             verdict=self.action.verdict,
             details=logged_details(self.action),
@@ -168,7 +219,13 @@ def logged_details(action: Action) -> dict[str, object]:
     """What was asked for beside the jobs, as the log keeps it; only what this kind has."""
     details = action.details
     if action.kind is Kind.SIGNAL:
-        return {"signal": details.signal, "recipient": str(details.recipient)}
+        told: dict[str, object] = {
+            "signal": details.signal,
+            "recipient": str(details.recipient),
+        }
+        if details.ranks:
+            told["processes"] = [f"{one.host}:{one.pid}" for one in details.ranks]
+        return told
     if action.kind is Kind.LIMIT:
         return {"limit_minutes": details.limit_minutes}
     return {"nodes": list(details.exclude)} if action.kind is Kind.EXCLUDE else {}

@@ -1,10 +1,12 @@
 """Plan a signal: who gets it, what it does to them, and who gets nothing."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from slurmtop.control.actions import Action, Asker, Details, Kind, Recipient, Refusal, Target
 from slurmtop.control.cancel import het_warning, step_target
 from slurmtop.control.commands import SIGNAL_NUMBERS
+from slurmtop.control.fates import HARMLESS
 from slurmtop.control.plan import (
     DONE,
     ending_confirmation,
@@ -20,7 +22,10 @@ from slurmtop.control.plan import (
     typed_confirmation,
     why_nothing,
 )
+from slurmtop.control.rank_signal import RanksFound, ranks_found
+from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase, Step
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.script import Fate, Reaction
 from slurmtop.model.text import visible
 
@@ -58,11 +63,10 @@ SIGNALS: dict[str, str] = {
     "PWR": "power is failing",
     "STKFLT": "unused today",
 }
-#: Who does not handle these goes on as if nothing had been.
-_HARMLESS = ("CONT", "URG", "CHLD", "WINCH")
 _BY_NUMBER = {number: name for name, number in SIGNAL_NUMBERS.items()}
 _OTHER_NAMES = {"CLD": "CHLD", "IOT": "ABRT", "POLL": "IO"}
 _SHOWN = 6
+Looks = Mapping[JobKey, Sequence[NodeProcesses]]
 #: What is to be feared, worst first; the reactions themselves say why.
 _FATES = {
     Fate.DIES: "dies of {signal}: {who}",
@@ -92,12 +96,14 @@ def plan_signal(
     steps: Sequence[Step] | None = None,
     reactions: Sequence[Reaction] = (),
     known: Iterable[Job] = (),
+    looks: Looks | None = None,
 ) -> Action | Refusal:
     """What sending ``signal`` to ``recipient`` of ``jobs`` means.
 
     Only what runs can get one: to a pending job scancel would try for 95 s. ``step`` narrows it
     to one step of one job. ``steps`` are the running steps, None where they are not known;
-    ``reactions`` say who gets it and what it does to them.
+    ``reactions`` say who gets it and what it does to them. ``looks`` are fresh looks at the nodes
+    of each job: without them nothing is planned for rank processes but whose they are.
     """
     refused = first_refusal(jobs, asker, Kind.SIGNAL)
     if refused is not None:
@@ -105,11 +111,7 @@ def plan_signal(
     name = parse_signal(signal)
     if name is None:
         return Refusal(f"not a signal: {visible(signal[:40])}; try USR1, USR2, TERM or HUP")
-    if recipient is Recipient.RANKS:
-        return Refusal(
-            "the rank processes alone cannot be signalled yet: that needs a look at the nodes;"
-            " choose the steps, the batch shell or everything"
-        )
+    known = tuple(known)
     if step is not None:
         recipient = Recipient.STEP
     usable, told, reasons = sort_out(jobs, asker, lambda job: _left_out(job, recipient))
@@ -118,6 +120,23 @@ def plan_signal(
     targets = _targets(jobs, usable, asker, recipient, step, known)
     if isinstance(targets, Refusal):
         return targets
+    found = RanksFound()
+    if recipient is Recipient.RANKS:
+        theirs = [target for target in targets if target.user != asker.me]
+        if theirs and asker.me != "root":
+            owner = visible(theirs[0].user) or "its owner"
+            return Refusal(
+                f"only {owner} can signal the processes of job {visible(theirs[0].label)}:"
+                f" {owner} can run slurmtop signal {theirs[0].ids[0]} --signal {name} --to ranks"
+            )
+        if looks is not None:
+            found = _ranks(targets, (*known, *jobs), looks, name)
+            if not found.pids:
+                return _no_ranks(targets, found)
+            hit = {pid.job for pid in found.pids}
+            targets = [t for t in targets if hit & {t.key, *t.parts}]
+            reactions = found.reactions
+            told = [*found.short, *found.notes, *told]
     deaf: list[Job] = []
     if recipient is Recipient.STEPS and steps is not None:
         hearing = {job.key for job in with_step(usable, steps)}
@@ -131,11 +150,42 @@ def plan_signal(
     else:
         danger = _dangers(name, reactions, nobody=len(deaf) == len(usable))
         warnings += [*danger, *notes]
-        confirm = typed_confirmation(targets) if danger else mild_confirmation(targets, asker.me)
-    details = Details(signal=name, recipient=recipient)
+        doubt = bool(danger or found.short or found.notes)
+        confirm = typed_confirmation(targets) if doubt else mild_confirmation(targets, asker.me)
+    details = Details(signal=name, recipient=recipient, ranks=found.pids)
     return make_action(
         Kind.SIGNAL, targets, asker, confirm, warnings, details=details, reactions=reactions
     )
+
+
+def _ranks(targets: Sequence[Target], jobs: Sequence[Job], looks: Looks, signal: str) -> RanksFound:
+    """The ranks of all ``targets``; with several, what is said of one is said with its id."""
+    keys = {key for target in targets for key in (target.key, *target.parts)}
+    out = RanksFound()
+    for job in {job.key: job for job in jobs if job.key in keys & set(looks)}.values():
+        one = ranks_found(job, looks[job.key], signal)
+        short, notes = one.short, one.notes
+        if not one.pids and not short:
+            short = ("no rank process is found on its nodes",)
+        reactions = one.reactions
+        if len(keys) > 1:
+            lead = f"job {visible(job.key.id)}: "
+            short, notes = tuple(lead + s for s in short), tuple(lead + s for s in notes)
+            reactions = tuple(replace(item, who=lead + item.who) for item in reactions)
+        out = RanksFound(
+            (*out.pids, *one.pids),
+            (*out.reactions, *reactions),
+            (*out.short, *short),
+            (*out.notes, *notes),
+        )
+    return out
+
+
+def _no_ranks(targets: Sequence[Target], found: RanksFound) -> Refusal:
+    why = "; ".join(found.short) or "its nodes are not known"
+    if len(targets) == 1:
+        return Refusal(f"no rank process of job {visible(targets[0].label)} is reached: {why}")
+    return Refusal(f"no rank process of these {len(targets)} jobs is reached: {why}")
 
 
 def runs_in(step: Step, job: Job) -> bool:
@@ -222,7 +272,9 @@ def _kill_warnings(targets: Sequence[Target], recipient: Recipient) -> Iterable[
     if recipient is Recipient.STEP:
         yield f"KILL ends step {visible(targets[0].label)} at once, without time to save"
         return
-    if recipient is Recipient.BATCH:
+    if recipient is Recipient.RANKS:
+        yield "KILL ends the ranks at once, with no time to save; the job most likely ends too"
+    elif recipient is Recipient.BATCH:
         yield "KILL ends the batch shell, and Slurm then ends the job: no time to save"
     else:
         yield "KILL is a cancel without TERM before it: the job ends, with no time to save"
@@ -232,7 +284,7 @@ def _kill_warnings(targets: Sequence[Target], recipient: Recipient) -> Iterable[
 def _dangers(name: str, reactions: Sequence[Reaction], *, nobody: bool) -> list[str]:
     """Who would die of it or be stopped, and of whom that is not known."""
     if not reactions:
-        if nobody or name in _HARMLESS:
+        if nobody or name in HARMLESS:
             return []
         if name == "STOP":
             return ["whoever gets it is stopped until CONT"]

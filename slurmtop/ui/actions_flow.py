@@ -133,7 +133,7 @@ def ask_slurm(
     app: "SlurmtopApp", title: str, work: Coroutine[Any, Any, T], then: Callable[[T], None]
 ) -> None:
     """Wait for ``work`` behind a small screen that can be left, then go on with ``then``."""
-    screen = AskingScreen(title, app.services.clock.now())
+    screen = AskingScreen(title, app.services.clock.now(), app.services.world.doing)
 
     async def run() -> None:
         try:

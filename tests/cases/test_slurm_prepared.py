@@ -11,6 +11,7 @@ from slurmtop.control.prepare import Request, ScriptSeen, StepsSeen, prepare
 from slurmtop.control.read_back import QueueReadBack
 from slurmtop.model.job import Job, Step
 from slurmtop.model.ports import Command, Completed
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
 from slurmtop.model.script import Reaction, ScriptReading
 from tests.build import make_job
@@ -48,6 +49,12 @@ class _World:
 
     async def looping(self, job: Job) -> str | None:
         return None
+
+    async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
+        return ()
+
+    def doing(self) -> str:
+        return ""
 
     async def rights(self) -> Rights:
         return UNKNOWN_RIGHTS

@@ -171,6 +171,7 @@ def test_the_form_of_the_json_is_stable(slurm: StandIns, home: Path) -> None:
         "started_at",
         "took_s",
         "commands",
+        "hosts",
         "jobs",
         "warnings",
         "reactions",
@@ -248,12 +249,14 @@ def test_a_waiting_job_gets_no_signal(slurm: StandIns, home: Path) -> None:
     assert "not started" in done.stdout
 
 
-def test_rank_processes_are_not_reached_yet(slurm: StandIns, home: Path) -> None:
+def test_rank_processes_without_a_look_at_their_nodes_get_nothing(
+    slurm: StandIns, home: Path
+) -> None:
     queue(slurm, queue_row("4711"))
     arguments = ("signal", "4711", "--signal", "USR1", "--to", "ranks", "--yes")
     done = slurmtop(slurm.environ(home), *arguments)
     assert (done.returncode, sent(slurm)) == (1, [])
-    assert "rank processes alone cannot be signalled yet" in done.stdout
+    assert "no rank process of job 4711 is reached" in done.stdout
 
 
 @pytest.mark.parametrize("verb", ["cancel", "requeue", "hold", "release", "signal"])

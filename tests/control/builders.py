@@ -14,6 +14,7 @@ from slurmtop.control.plan import task_ranges
 from slurmtop.control.prepare import ScriptSeen, StepsSeen
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import UNKNOWN_LIMIT, Job, LimitKind, Step, TimeLimit, Tres
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
 from slurmtop.model.script import Reaction, Recipient, ScriptReading
 from slurmtop.parse.slurm.ids import parse_job_id
@@ -98,6 +99,7 @@ class FakeWorld:
     may: Rights = UNKNOWN_RIGHTS
     what: tuple[Reaction, ...] = ()
     asked: list[str] = field(default_factory=list)
+    looks: tuple[NodeProcesses, ...] = ()
 
     async def jobs(self, numbers: Sequence[str], cluster: str, **how: Any) -> Seen:
         self.asked.append(f"jobs {','.join(numbers)}{'@' if cluster else ''}{cluster}")
@@ -114,6 +116,13 @@ class FakeWorld:
     async def looping(self, job: Job) -> str | None:
         self.asked.append(f"looping {job.key.id}")
         return self.loops.get(job.key.id)
+
+    async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
+        self.asked.append(f"processes {job} on {','.join(hosts)}")
+        return tuple(look for look in self.looks if look.host in hosts)
+
+    def doing(self) -> str:
+        return ""
 
     async def rights(self) -> Rights:
         self.asked.append("rights")

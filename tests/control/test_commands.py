@@ -101,7 +101,6 @@ def test_a_step_is_named_by_its_own_id() -> None:
     [
         (Kind.SIGNAL, Details(), {}),
         (Kind.SIGNAL, Details(signal="USR1;rm"), {}),
-        (Kind.SIGNAL, Details(signal="USR1", recipient=Recipient.RANKS), {}),
         (Kind.LIMIT, Details(), {}),
         (Kind.LIMIT, Details(limit_minutes=0), {}),
         (Kind.LIMIT, Details(limit_minutes=525_601), {}),

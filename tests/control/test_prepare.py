@@ -237,7 +237,8 @@ def test_a_signal_learns_the_steps_and_what_the_script_is_prepared_for() -> None
     details = Details(signal="USR2", recipient=Recipient.STEPS)
     made = action(ask(Kind.SIGNAL, [job("4711")], world, details=details))
     assert (made.reactions, made.confirm) == ((SAVES,), ConfirmLevel.YES)
-    assert world.asked == ["jobs 4711", "steps 4711", "script 4711"]
+    looked = "processes 4711 on gpu01"
+    assert world.asked == ["jobs 4711", "steps 4711", "script 4711", looked]
 
 
 def test_without_a_step_the_script_is_not_even_read() -> None:
@@ -300,15 +301,6 @@ def test_the_step_of_a_het_part_is_looked_for_under_its_own_number() -> None:
     made = action(ask(Kind.CANCEL, [part], world, step=a_step("9300+1.0")))
     assert made.argvs == (("scancel", "--ctld", "9301.0"),)
     assert world.asked == ["jobs 9300", "steps 9300,9301"]
-
-
-def test_ranks_cost_no_call() -> None:
-    world = FakeWorld()
-    details = Details(signal="USR1", recipient=Recipient.RANKS)
-    assert "cannot be signalled yet" in sentence(
-        ask(Kind.SIGNAL, [job("4711")], world, details=details)
-    )
-    assert world.asked == []
 
 
 def test_both_parts_of_a_het_job_count_though_one_was_shown() -> None:

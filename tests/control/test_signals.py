@@ -74,11 +74,6 @@ def test_a_step_that_no_srun_started_or_that_is_not_said() -> None:
     )
 
 
-def test_the_ranks_alone_are_not_there_yet() -> None:
-    says = sentence(plan_signal([job("1")], asker(), signal="USR1", recipient=Recipient.RANKS))
-    assert "cannot be signalled yet" in says
-
-
 @pytest.mark.parametrize("recipient", TARGETS)
 @pytest.mark.parametrize("signal", ["USR1", "KILL"])
 def test_a_job_that_has_not_started_gets_none(recipient: Recipient, signal: str) -> None:

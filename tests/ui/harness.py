@@ -14,6 +14,7 @@ from slurmtop.control.outcome import Seen, StepsSeen
 from slurmtop.control.prepare import ScriptSeen
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job, Step
+from slurmtop.model.process import NodeProcesses
 from slurmtop.model.rights import Rights
 from slurmtop.model.script import Reaction, Recipient, ScriptReading
 from slurmtop.model.snapshot import Failure, Parsed, Snapshot, SourceHealth, Trouble
@@ -121,6 +122,8 @@ class FakeWorld:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[str] = []
+        self.looks: tuple[NodeProcesses, ...] = ()
+        self.words = ""
 
     async def _ask(self, what: str) -> None:
         self.asked.append(what)
@@ -141,6 +144,13 @@ class FakeWorld:
     async def looping(self, job: Job) -> str | None:
         await self._ask("looping")
         return self.loops
+
+    async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
+        await self._ask("processes")
+        return tuple(look for look in self.looks if look.host in hosts)
+
+    def doing(self) -> str:
+        return self.words
 
     async def rights(self) -> Rights:
         await self._ask("rights")

@@ -28,6 +28,7 @@ from slurmtop.ui.present.signal import (
     moved_choice,
     other_side,
     plan_of,
+    receivers_of,
     with_signal,
 )
 from slurmtop.ui.present.spans import line_width, plain
@@ -217,10 +218,23 @@ def test_every_choice_has_a_command_that_fits_or_a_sentence() -> None:
         for _ in range(12):
             plan = plan_of(known, choice)
             assert choice.signal is None or not isinstance(plan, Refusal)
-            assert choice.receiver.recipient is not Recipient.RANKS
             choice = moved_choice(choice, 1)
         if not side:
             choice = other_side(with_signal(choice, "QUIT"))
+    assert choice.receiver.recipient is Recipient.RANKS
+
+
+def test_ranks_are_offered_to_their_owner_alone() -> None:
+    theirs = facts(jobs=(replace(RUNS, user="bob"),))
+    options = {one.recipient: one.option for one in receivers_of(theirs)}
+    assert "only their owner" in options[Recipient.RANKS].why_not
+    own = facts()
+    choice = first_choice(own)
+    choice = replace(choice, to=len(choice.receivers) - 1)
+    assert choice.receiver.recipient is Recipient.RANKS
+    text = " ".join(plain(line) for line in effect_lines(own, choice, 76))
+    assert "The nodes are looked at first" in text
+    assert "$" not in text, "no command before the look"
 
 
 def test_a_signal_that_was_typed_joins_the_list_once() -> None:

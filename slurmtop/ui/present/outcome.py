@@ -19,11 +19,13 @@ _ROLES = {
     Result.SENT: "wait",
     Result.NOT_SENT: "warn",
     Result.NOT_KNOWN: "bad",
+    Result.PARTLY: "bad",
 }
 _WORST_FIRST = (
     Result.DENIED,
     Result.REFUSED,
     Result.NOT_KNOWN,
+    Result.PARTLY,
     Result.NOT_SENT,
     Result.NO_SUCH_JOB,
     Result.SENT,

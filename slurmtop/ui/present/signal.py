@@ -23,6 +23,10 @@ ROWS = OFFERED + 1
 #: Sent to ask for a checkpoint; a trap for any other signal may as well be a cleanup.
 _ASKS_TO_SAVE = ("USR1", "USR2")
 _SIGNAL_CELLS = 11
+_LOOKS_FIRST = (
+    "The nodes are looked at first: the dialog then shows each process that gets it, whether it"
+    " has a handler, and the command for each node."
+)
 _SHOWN_COMMAND_LINES = 2
 
 React = Callable[[ScriptReading, str, Recipient, Step | None], tuple[Reaction, ...]]
@@ -150,11 +154,15 @@ def receivers_of(facts: SignalFacts) -> tuple[Receiver, ...]:
             Recipient.EVERYTHING,
             Option("all", "everything", "batch shell, its children and the steps"),
         ),
-        Receiver(
-            Recipient.RANKS,
-            Option("ranks", "rank processes", why_not="not available: needs a look at the nodes"),
-        ),
+        Receiver(Recipient.RANKS, _ranks_option(facts)),
     )
+
+
+def _ranks_option(facts: SignalFacts) -> Option:
+    others = [job for job in facts.jobs if job.user != facts.asker.me]
+    if others and facts.asker.me != "root":
+        return Option("ranks", "rank processes", why_not="only their owner can signal them")
+    return Option("ranks", "rank processes", "alone, by pid on their nodes, after a look there")
 
 
 def reactions_to(facts: SignalFacts, choice: Choice) -> tuple[Reaction, ...]:
@@ -224,6 +232,8 @@ def effect_lines(facts: SignalFacts, choice: Choice, width: int) -> tuple[Line, 
     plan = plan_of(facts, choice)
     if isinstance(plan, Refusal):
         return (*out, *_text(visible(plan.sentence), width, "bad"))
+    if choice.receiver.recipient is Recipient.RANKS:
+        out.extend(_text(_LOOKS_FIRST, width, ""))
     commands = plan.command_lines if plan is not None else ()
     shown = [line for text in commands for line in _text(visible(text), width, "strong", "  $ ")]
     out.extend(shown[:_SHOWN_COMMAND_LINES])

@@ -1,5 +1,6 @@
 """While Slurm is asked what a plan needs: a small screen that can be left at any time."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class AskingScreen(ModalScreen[Any]):
-    """Dismissed with the answer by :meth:`leave`, or by a person with nothing."""
+    """Dismissed with the answer by :meth:`leave`, or by a person with nothing.
+
+    ``doing`` says what is waited for where that is not Slurm: nodes that are looked at.
+    """
 
     DEFAULT_CSS = """
     AskingScreen { align: center middle; }
@@ -33,8 +37,9 @@ class AskingScreen(ModalScreen[Any]):
         Binding("escape,q,n", "give_up", "leave", show=False),
     ]
 
-    def __init__(self, title: str, since: datetime) -> None:
+    def __init__(self, title: str, since: datetime, doing: Callable[[], str]) -> None:
         super().__init__()
+        self._doing = doing
         self._title = title
         self._since = since
         self.given_up = False
@@ -53,7 +58,8 @@ class AskingScreen(ModalScreen[Any]):
     def _make(self, width: int) -> tuple[Line, ...]:
         now = cast("SlurmtopApp", self.app).services.clock.now()
         since = ago_text((now - self._since).total_seconds())
-        out: list[Line] = [((f"asking Slurm … for {since}", "busy"),)]
+        what = self._doing() or "asking Slurm …"
+        out: list[Line] = [((f"{what} for {since}", "busy"),)]
         out.extend(((line, "dim"),) for line in wrap("esc leaves, nothing was done", width))
         return tuple(out)
 
