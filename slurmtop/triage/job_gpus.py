@@ -1,6 +1,7 @@
 """Which of the GPUs seen on a node are one job's, by everything that a look tells."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from slurmtop.model.gpu import GpuSample
 from slurmtop.model.look import HostLook
@@ -26,16 +27,22 @@ def gpus_of_job(
     noted = tuple(gpu for gpu in samples if share.job in gpu.jobs)
     if noted:
         return Attributed(share.job, noted)
-    mine = attribute_gpus(samples, (share, *others), inside=look.inside, node_gpus=node_gpus)[0]
-    if mine.gpus is not None or mine.says != NOT_TOLD:
+    # A card that is lost is still one of those that were given out.
+    lost = () if look.gpus is None else tuple(GpuSample(bus_id=bus) for bus in look.gpus.lost)
+    mine = attribute_gpus(
+        (*samples, *lost), (share, *others), inside=look.inside, node_gpus=node_gpus
+    )[0]
+    if mine.gpus is not None:
+        return replace(mine, gpus=tuple(gpu for gpu in mine.gpus if gpu not in lost))
+    if mine.says != NOT_TOLD:
         return mine
     ours = _by_process(look, samples, share.job)
     if not ours:
         return mine
     if len(ours) == share.gpus:
         return Attributed(share.job, ours)
-    of = f" of {share.gpus}" if share.gpus else ""
-    says = f"{len(ours)}{of} {plural(len(ours), 'GPU').split()[1]} told by the processes on them"
+    of = f"{len(ours)} of " if share.gpus else ""
+    says = f"{of}{plural(share.gpus or len(ours), 'GPU')} told by the processes on them"
     return Attributed(share.job, ours, says)
 
 

@@ -16,6 +16,7 @@ from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.ui.screens.job import TABS, JobScreen
 from slurmtop.ui.widgets.gpus_tab import GpusTab
+from tests.fakes import settle
 from tests.ui.job_bench import JOB, JobBench
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -70,7 +71,6 @@ class FakeWatch:
         self.hosts, self.job, self.on_look = tuple(hosts), job, on_look
         self.started = self.ended = self.pokes = 0
 
-    @property
     def runs(self) -> bool:
         return self.started > self.ended
 
@@ -140,6 +140,7 @@ class GpuBench(JobBench):
 
     async def told(self, pilot: Pilot[None]) -> None:
         """The screen has heard of the looks."""
+        await settle()
         await self.advance(pilot, 1)
         await self.settled(pilot)
 

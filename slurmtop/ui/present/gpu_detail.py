@@ -1,5 +1,6 @@
 """The lines below the grid: all that is known of the GPU or the node under the cursor. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -7,7 +8,7 @@ from slurmtop.model.gpu import GpuSample, Level, MigSlice, ratio_text, util_text
 from slurmtop.model.nic import NicPort
 from slurmtop.model.process import RankProcess, Rung
 from slurmtop.model.text import visible
-from slurmtop.model.units import ago_text, bytes_text, plural
+from slurmtop.model.units import ago_text, bytes_text
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import Work, work_note, work_of
 from slurmtop.triage.gpus import judge_gpu, judge_node
@@ -58,8 +59,8 @@ def detail_lines(
         _title(row, gpu, width, ranks),
         cut_line(_work(cell, gpu, metric), width),
         cut_line(join(_power(gpu)), width),
-        cut_line(join(_activity(gpu, row)), width),
-        cut_line(join(_memory(gpu, slices)), width),
+        cut_line(join([*_slices(gpu, slices), *_activity(gpu, row)]), width),
+        cut_line(join(_memory(gpu)), width),
     ]
     if trend.strip():
         lines.append(cut_line(((f"{metric.label} ", "label"), (trend, "good")), width))
@@ -158,10 +159,14 @@ def _activity(gpu: GpuSample, row: GridRow) -> list[Line]:
 
 
 def _rate(value: float | None) -> str:
-    return "n/a" if value is None else f"{bytes_text(value)}/s"
+    """Whole numbers from a hundred on: both directions have to stand in a line."""
+    if value is None:
+        return "n/a"
+    number, _, unit = bytes_text(value).partition(" ")
+    return f"{float(number):.0f} {unit}/s" if float(number) >= 100 else f"{number} {unit}/s"
 
 
-def _memory(gpu: GpuSample, slices: Sequence[MigSlice]) -> list[Line]:
+def _memory(gpu: GpuSample) -> list[Line]:
     used, total = gpu.mem_used_mib, gpu.mem_total_mib
     memory = "n/a"
     if used is not None:
@@ -172,12 +177,16 @@ def _memory(gpu: GpuSample, slices: Sequence[MigSlice]) -> list[Line]:
     if gpu.mem_temp_c is not None:
         heat += f", memory {gpu.mem_temp_c:.0f} °C"
     ecc = "n/a" if gpu.ecc_uncorrected is None else f"{gpu.ecc_uncorrected:.0f}"
-    parts = [_pair("memory", memory), _pair("temperature", heat), _pair("uncorrected ECC", ecc)]
-    own = [one for one in slices if one.parent_uuid in (None, gpu.uuid)]
-    if gpu.mig and own:
-        kinds = ", ".join(visible(one.profile) for one in own)
-        parts.insert(0, _pair("MIG", f"{plural(len(own), 'slice')} {kinds}"))
-    return parts
+    return [_pair("memory", memory), _pair("temperature", heat), _pair("uncorrected ECC", ecc)]
+
+
+def _slices(gpu: GpuSample, slices: Sequence[MigSlice]) -> list[Line]:
+    """``MIG 2 × 3g.40gb``: the slices that a card is cut into."""
+    own = Counter(one.profile for one in slices if one.parent_uuid in (None, gpu.uuid))
+    if not gpu.mig or not own:
+        return []
+    kinds = ", ".join(f"{count} × {visible(profile)}" for profile, count in own.items())
+    return [_pair("MIG", kinds)]
 
 
 def _port_lines(row: GridRow, port: NicPort, width: int) -> list[Line]:
@@ -218,7 +227,9 @@ def _node_trouble(row: GridRow, now: datetime, width: int) -> list[Line]:
         tail.append(next_try(look.next_at, now))
     if look.failing_since is not None:
         tail.append(f"failing for {ago_text((now - look.failing_since).total_seconds())}")
-    text = f"! {visible(row.host)}: {visible(look.failure.sentence)} ({'; '.join(tail)})"
+    sentence = visible(look.failure.sentence)
+    host = visible(row.host)
+    text = f"! {'' if host in sentence else host + ': '}{sentence} ({'; '.join(tail)})"
     lines: list[Line] = [((piece, "bad"),) for piece in wrap(text, max(20, width))]
     return lines
 

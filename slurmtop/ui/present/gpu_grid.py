@@ -108,8 +108,7 @@ def build_row(
     whole = len(samples) == sum(gpu.slice_id is None for gpu in gpus.samples)
     if whole:
         cells += [Cell(None, "", LOST, "bad") for _ in gpus.lost]
-    missing = held - len(cells)
-    cells += [Cell(None, "", UNKNOWN, "warn")] * max(0, missing if whole else 0)
+    cells += [Cell(None, "", UNKNOWN, "warn")] * max(0, held - len(cells))
     words = mine.says
     if not cells and look.failure is None:
         words = gpus.failure.sentence if gpus.failure is not None else "no GPU is visible there"

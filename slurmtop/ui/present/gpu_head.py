@@ -1,17 +1,17 @@
 """What stands above the grid of GPUs, and in its place while there is none. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from slurmtop.model.job import Job, Phase
+from slurmtop.model.job import Job, Phase, Tres
 from slurmtop.model.look import HostLook
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import JobWork, Odd, WorkVerdict
-from slurmtop.ui.present.gpu_grid import STALE_S, GridRow, metric_title, short_value
+from slurmtop.ui.present.gpu_grid import LOST, STALE_S, UNKNOWN, GridRow, metric_title, short_value
 from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
 
 HEAD_LINES = 2
@@ -33,11 +33,11 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuHead:
-    """``held`` GPUs of the job by Slurm's word, None where it says nothing. ``verdict`` is what
-    the GPUs alone say of the job, ``odd`` those that stand out by ``metric``."""
+    """``held`` is what Slurm gave the job (:func:`held_text`). ``verdict`` is what the GPUs alone
+    say of the job, ``odd`` those that stand out by ``metric``."""
 
     metric: GpuMetric
-    held: int | None
+    held: str
     worst_first: bool = False
     way: str = ""
     verdict: WorkVerdict | None = None
@@ -55,6 +55,15 @@ _WORK = {
 }
 
 
+def held_text(tres: Tres) -> str:
+    """``16 GPUs``, ``4 MIG slices``, ``2 GPU shards``; ``GPUs`` where Slurm does not say."""
+    if tres.gpus:
+        return plural(tres.gpus, "GPU")
+    if tres.slices_by_type:
+        return plural(sum(count for _, count in tres.slices_by_type), "MIG slice")
+    return plural(tres.shards, "GPU shard") if tres.shards else "GPUs"
+
+
 def head_lines(
     head: GpuHead, rows: Sequence[GridRow], now: datetime, width: int
 ) -> tuple[Line, ...]:
@@ -65,7 +74,9 @@ def head_lines(
     room = max(20, width - len(title) - 1)
     left = join(_summary(head, rows, now, short=False))
     if line_width(left) > room:
-        left = cut_line(join(_summary(head, rows, now, short=True)), room)
+        left = join(_summary(head, rows, now, short=True))
+    if line_width(left) > room:
+        left = cut_line(join(_summary(replace(head, way=""), rows, now, short=True)), room)
     first = ends(left, ((title, "strong"),), width)
     if head.chart:
         return (first, cut_line(((head.chart, "strong"),), width))
@@ -74,9 +85,8 @@ def head_lines(
 
 def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime, *, short: bool) -> list[Line]:
     answered = [row for row in rows if row.answered]
-    gpus = "GPUs" if head.held is None else plural(head.held, "GPU")
     where = f"{', ' if short else ' on '}{plural(len(rows), 'node')}"
-    parts: list[Line] = [((gpus + where, ""),)]
+    parts: list[Line] = [((head.held + where, ""),)]
     whole = len(answered) == len(rows)
     parts.append(((f"{len(answered)} of {len(rows)} answered", "" if whole else "warn"),))
     if not answered:
@@ -84,7 +94,10 @@ def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime, *, short: bo
     values = [
         value for row in rows for _, gpu in row.seen if _known(value := head.metric.pick(gpu))
     ]
-    if whole and values:
+    signs = [cell.sign for row in rows for cell in row.cells if cell.gpu is None and not cell.port]
+    if lost := signs.count(LOST):
+        parts.append(((f"{LOST} {plural(lost, 'GPU')} lost", "bad"),))
+    if whole and values and LOST not in signs and UNKNOWN not in signs:
         mean = sum(value for value in values if value is not None) / len(values)
         unit = {"share": " %", "bytes/s": "B/s", "C": " °C"}.get(head.metric.unit)
         text = short_value(head.metric, mean) + (f" {head.metric.unit}" if unit is None else unit)

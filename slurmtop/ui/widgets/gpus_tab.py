@@ -23,6 +23,7 @@ from slurmtop.ui.present.gpu_head import (
     GpuHead,
     Why,
     head_lines,
+    held_text,
     notice_lines,
     way_text,
     why_not,
@@ -220,7 +221,7 @@ class GpusTab(Vertical):
             charted = gpu_chart.chart_title(self.metric, row, self.cell, nodes, len(rows))
         head = GpuHead(
             metric=self.metric,
-            held=job.tres.gpus if job is not None else None,
+            held=held_text(job.tres) if job is not None else "GPUs",
             worst_first=model.worst_first,
             way=way_text([row.look for row in rows]) or self._services.way_to_nodes(),
             verdict=model.verdict,
