@@ -49,6 +49,7 @@ def make_watch_gpus(wiring: Wiring, config: Config) -> WatchGpus:
             dcgm=DcgmMode(config.dcgm),
             exporters=exporters,
             reach=wiring.reach,
+            try_again=wiring.try_again,
             here=here,
         )
 

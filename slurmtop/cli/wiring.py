@@ -99,6 +99,11 @@ class Wiring:
         """What came of the last tries to get onto ``host``; None before the first."""
         return None if self.nodes is None else self.nodes.reach(host)
 
+    def try_again(self, host: str) -> None:
+        """A person asks for ``host`` now, whatever it said before."""
+        if self.nodes is not None:
+            self.nodes.try_again(host)
+
     def way_to_nodes(self) -> str:
         """``ssh``, ``openssh``, ``srun``; empty while it is not known."""
         way = None if self.nodes is None else self.nodes.way

@@ -25,7 +25,7 @@ from slurmtop.cli.wiring import LOG_NAME, Wiring, make_executor, open_wiring, st
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.cluster_info import ClusterInfo
 from slurmtop.collect.metered import MeteredRunner
-from slurmtop.config import Config
+from slurmtop.config import Config, NodeAccess
 from slurmtop.control.outcome import Outcome
 from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner
 from slurmtop.ui.app import SlurmtopApp
@@ -280,6 +280,7 @@ async def open_desk(
     executor_clock: Clock | None = None,
     answered: bool = True,
     size: tuple[int, int] = SIZE,
+    node_access: str = "auto",
 ) -> AsyncIterator[Desk]:
     """The app as ``cli/tui.py`` wires it. ``state`` is where its log of actions goes.
 
@@ -287,10 +288,12 @@ async def open_desk(
     ``query`` is typed as the filter then.
     """
     full = {**os.environ, "XDG_STATE_HOME": str(state), **(environ or {})}
-    wiring = open_wiring(Options(), full)
+    config = Config(
+        queue_interval_s=interval_s, all_users=all_users, node_access=NodeAccess(node_access)
+    )
+    wiring = open_wiring(Options(), full, config=config)
     wire = Wire(wiring.runner)
     wiring.runner = MeteredRunner(wire, wiring.clock)
-    config = Config(queue_interval_s=interval_s, all_users=all_users)
     clock, wiring.clock = wiring.clock, executor_clock or wiring.clock
     executor = make_executor(wiring, full, config=config, read_only=read_only, dry_run=dry_run)
     wiring.clock = clock

@@ -129,9 +129,13 @@ class HostWatch:
             await asyncio.wait((ending, timer), return_when=asyncio.FIRST_COMPLETED)
             timer.cancel()
 
+    @property
+    def failing(self) -> bool:
+        return self._look.failure is not None
+
     def poke(self) -> None:
         """Try at once what has failed; a driver that hangs is left alone all the same."""
-        if self._look.failure is not None:
+        if self.failing:
             self._failures = 0
             self._poked.set()
 

@@ -30,6 +30,10 @@ def _no_reach(_host: str) -> Reach | None:
     return None
 
 
+def _nothing_kept(_host: str) -> None:
+    return None
+
+
 class GpuWatch:
     """Watches ``hosts`` while ``run`` runs; ``on_look`` hears of every news of one of them.
 
@@ -48,10 +52,12 @@ class GpuWatch:
         dcgm: DcgmMode = DcgmMode.AUTO,
         exporters: Exporters | None = None,
         reach: Callable[[str], Reach | None] = _no_reach,
+        try_again: Callable[[str], None] = _nothing_kept,
         here: str | None = None,
     ) -> None:
         self._clock = clock
         self._exporters = exporters
+        self._try_again = try_again
         gate = asyncio.Semaphore(AT_ONCE)
         known = memories or Memories()
         self._nvml = NvmlReader(here, clock) if here is not None and here in hosts else None
@@ -86,8 +92,10 @@ class GpuWatch:
 
     def poke(self) -> None:
         """Try at once what has failed."""
-        for watch in self._hosts.values():
-            watch.poke()
+        for host, watch in self._hosts.items():
+            if watch.failing:
+                self._try_again(host)
+                watch.poke()
 
     async def _ask_exporters(self, exporters: Exporters) -> None:
         while True:

@@ -96,6 +96,11 @@ class NodeRunner:
         self._choice.forget(self._expected.hosts_of(job))
         self._expected.forget(job)
 
+    def try_again(self, host: str) -> None:
+        """Somebody asks for ``host`` now: an earlier refusal does not stand in the way."""
+        for way in self._ways.values():
+            way.forget(host)
+
     async def close_idle(self) -> None:
         """Let go of connections and steps that nobody used for a while."""
         for way in self._ways.values():
