@@ -11,7 +11,7 @@ from slurmtop.cli.gpu_service import make_exporters
 from slurmtop.cli.wiring import Wiring
 from slurmtop.collect.asking import slurm_id
 from slurmtop.collect.nodes.dcgmi import DcgmMode
-from slurmtop.collect.nodes.gpu_watch import look_once
+from slurmtop.collect.nodes.gpu_watch import look_once, with_told
 from slurmtop.collect.nodes.processes import read_processes
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.rights import read_rights
@@ -180,14 +180,17 @@ async def _looks(
                     wiring.clock,
                     host,
                     dcgm=DcgmMode(config.dcgm),
-                    exporters=exporters,
                     reach=wiring.reach,
                 ),
                 read_processes(wiring.runner, wiring.clock, host, job=only.get(host)),
             )
         return replace(look, processes=processes)
 
-    return dict(zip(hosts, await asyncio.gather(*map(one, hosts)), strict=True))
+    told, looks = await asyncio.gather(exporters.ask(hosts), asyncio.gather(*map(one, hosts)))
+    return {
+        host: with_told(look, told[host]) if host in told else look
+        for host, look in zip(hosts, looks, strict=True)
+    }
 
 
 def _of_job(

@@ -1,7 +1,7 @@
 """GPU values from what a site already runs: dcgm-exporter on each node, or Prometheus.
 
 Only addresses out of the settings are asked: ``exporter_url`` with ``{host}`` in it, one request a
-node; ``prometheus_url``, one request for all nodes together.
+node; ``prometheus_url``, one question for all nodes together, and one about how old the answer is.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ from slurmtop.parse.gpu.prometheus_api import (
     PrometheusSaysNo,
     parse_prometheus_api,
     query_for,
+    time_of,
+    times_for,
 )
 
 #: Exporters collect every 30 s where nobody changed it; asking more often gives the same values.
@@ -99,19 +101,34 @@ class Exporters:
 
     async def _all(self, hosts: Sequence[str]) -> dict[str, Told]:
         now = self._clock.now()
-        form = urlencode({"query": query_for(hosts)}).encode("ascii")
         try:
-            body = await self._fetch(f"{self._prometheus_url}/api/v1/query", form)
-            parsed, at = parse_prometheus_api(body)
+            rows = await self._query(query_for(hosts))
         except HttpFailed as error:
             return {host: Told(_failed(host, error.failure), now, PROMETHEUS) for host in hosts}
+        try:
+            times = _by_host(await self._query(times_for(hosts)), hosts)
+        except HttpFailed:
+            times = {}
+        by_host = _by_host(rows, hosts)
+        return {
+            host: Told(_node(host, by_host[host]), _oldest(times.get(host, ()), now), PROMETHEUS)
+            for host in hosts
+        }
+
+    async def _query(self, query: str) -> Sequence[Series]:
+        form = urlencode({"query": query}).encode("ascii")
+        body = await self._fetch(f"{self._prometheus_url}/api/v1/query", form)
+        try:
+            return parse_prometheus_api(body).rows
         except PrometheusSaysNo as error:
             why = visible(str(error))[:_WORDS_CHARS]
             says = f"Prometheus at {shown_url(self._prometheus_url)} refuses: {why}"
-            failure = Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S)
-            return {host: Told(_failed(host, failure), now, PROMETHEUS) for host in hosts}
-        by_host = _by_host(parsed.rows, hosts)
-        return {host: Told(_node(host, by_host[host]), at or now, PROMETHEUS) for host in hosts}
+            raise HttpFailed(Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S)) from error
+
+
+def _oldest(times: Sequence[Series], now: datetime) -> datetime:
+    known = [at for one in times if (at := time_of(one)) is not None]
+    return min([now, *known])
 
 
 def _by_host(rows: Sequence[Series], hosts: Sequence[str]) -> dict[str, list[Series]]:

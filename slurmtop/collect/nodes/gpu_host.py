@@ -27,10 +27,10 @@ from slurmtop.collect.nodes.nvml import NvmlReader
 from slurmtop.collect.nodes.processes import read_processes
 from slurmtop.model.gpu import Answer, NodeGpus
 from slurmtop.model.look import HostLook
-from slurmtop.model.ports import Clock, NodeUnreachable, Runner
+from slurmtop.model.ports import Clock, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.process import NodeProcesses
 from slurmtop.model.reach import Reach
-from slurmtop.model.snapshot import Failure
+from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.parse.gpu.merged import merge_samples
 from slurmtop.parse.nic import NicLook, with_rates
 from slurmtop.triage.gpus import next_look_s, persistence_hint
@@ -40,7 +40,7 @@ SMI, DCGM = "nvidia-smi", "dcgmi"
 PROBE_S = 15.0
 #: What DCGM or an exporter said longer ago than this is not of the same moment any more.
 _DCGM_FRESH_S = 10.0
-_TOLD_FRESH_S = 60.0
+_TOLD_FRESH_S = 30.0
 _FIRST_RETRY_S = 10.0
 _LONGEST_RETRY_S = 300.0
 #: A node that is slow to let us in holds a place among those that start no longer than this.
@@ -161,6 +161,9 @@ class HostWatch:
             except NodeUnreachable as error:
                 self._unreachable, self._fresh = True, False
                 wait_s = self._failed(error.failure)
+            except RunnerError as error:
+                self._fresh = False
+                wait_s = self._failed(Failure(Trouble.LOCAL, str(error)))
             finally:
                 place.give()
             self._answered.set()
@@ -267,7 +270,7 @@ class HostWatch:
         await self._answered.wait()
         while True:
             if not self._unreachable:
-                with contextlib.suppress(NodeUnreachable):
+                with contextlib.suppress(RunnerError):
                     await self._probe()
             await self._clock.sleep(PROBE_S)
 
@@ -305,10 +308,14 @@ class HostWatch:
             ids = wanted_ids(self._dcgm_mode, self._memory, self._clock)
             if ids and self._fresh and not self._unreachable:
                 rounds = dcgm_rounds(self._runner, self._clock, self._host, self._memory, ids)
-                with contextlib.suppress(NodeUnreachable):
+                before = self._dcgm
+                with contextlib.suppress(RunnerError):
                     async with aclosing(rounds):
                         async for one in rounds:
                             self._dcgm = one
+                if self._dcgm is before and self._memory.dcgm_ids == ids:
+                    # It gave nothing and refused nothing new: no reason to hurry.
+                    await self._clock.sleep(PROBE_S)
             await self._clock.sleep(ROUND_S)
 
     # -- one look ------------------------------------------------------------------------------
@@ -328,11 +335,8 @@ class HostWatch:
         self._on_look(self._look)
 
     def _merged(self) -> tuple[NodeGpus | None, datetime | None, tuple[str, ...]]:
-        now = self._clock.now()
-        told = self._told
-        told_fresh = told is not None and (now - told.at).total_seconds() <= _TOLD_FRESH_S
-        kept = self._kept
-        if told is not None and told_fresh and (kept is None or not self._fresh):
+        told, kept = self._told, self._kept
+        if told is not None and not self._fresh and (kept is None or told.at > kept.at):
             return told.node, told.at, (told.source,)
         if kept is None:
             return None, None, ()
@@ -342,7 +346,7 @@ class HostWatch:
         ):
             samples, used = merge_samples(samples, self._dcgm.samples)
             sources += [DCGM] if used else []
-        if told is not None and told_fresh:
+        if told is not None and abs((kept.at - told.at).total_seconds()) <= _TOLD_FRESH_S:
             samples, used = merge_samples(samples, told.node.samples)
             sources += [told.source] if used else []
         return replace(kept.node, samples=samples), kept.at, tuple(sources)

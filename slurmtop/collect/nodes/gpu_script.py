@@ -24,7 +24,8 @@ _SLACK_S = 10.0
 #: ``$1`` what is wanted (stream, once, list, probe, state, dcgm, amd), ``$2`` the tools of ours
 #: that may still be there (``pid:start``), then what that wants.
 SCRIPT = r"""
-LC_ALL=C; export LC_ALL; want=$1; known=$2; shift 2
+PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/rocm/bin
+LC_ALL=C; export LC_ALL PATH; want=$1; known=$2; shift 2
 say() { printf '\n#slurmtop %s\n' "$*"; }
 # The state and the start, in ticks since boot, of one process.
 stat_of() {

@@ -111,14 +111,13 @@ async def look_once(
     *,
     memories: Memories | None = None,
     dcgm: DcgmMode = DcgmMode.AUTO,
-    exporters: Exporters | None = None,
     reach: Callable[[str], Reach | None] = _no_reach,
     timeout_s: float = FIRST_ANSWER_S,
 ) -> HostLook:
     """One look at the GPUs of one node, for a command; the node's processes are not read.
 
     Never raises; ``failure`` says why there is none. ``timeout_s`` is for the driver's answer;
-    several round trips may be needed.
+    several round trips may be needed. What an exporter knows is added by :func:`with_told`.
     """
     memory = (memories or Memories()).of(host)
     began = clock.now()
@@ -126,11 +125,8 @@ async def look_once(
         look = await _direct(runner, clock, host, memory, dcgm, timeout_s)
     except NodeUnreachable as error:
         look = HostLook(host=host, failure=error.failure, failing_since=began)
-    if exporters is not None and exporters.set_up:
-        look = _with_told(look, (await exporters.ask((host,)))[host])
     found = reach(host)
-    hints = (*memory.hints, *(one for one in look.hints if one not in memory.hints))
-    return replace(look, way=None if found is None else found.way, hints=hints)
+    return replace(look, way=None if found is None else found.way, hints=tuple(memory.hints))
 
 
 async def _direct(
@@ -160,7 +156,7 @@ async def _direct(
     )
 
 
-def _with_told(look: HostLook, told: Told) -> HostLook:
+def with_told(look: HostLook, told: Told) -> HostLook:
     """A look with what the exporter knows besides; alone where nothing else is there."""
     failure = told.node.failure
     if not told.node.samples:

@@ -8,7 +8,6 @@ Source: Prometheus' HTTP API. Sample (a vector; the time is seconds since 1970):
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -22,6 +21,8 @@ _EXCERPT = 200
 #: The host stands in one of these, by the exporter's age; without either in the target's address.
 HOST_LABELS = ("Hostname", "hostname")
 _INSTANCE = "instance"
+#: Every exporter has one of these; the time of a value is asked of one series a GPU.
+_TIMED = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE")
 
 
 class PrometheusSaysNo(Exception):
@@ -30,12 +31,22 @@ class PrometheusSaysNo(Exception):
 
 def query_for(hosts: Sequence[str]) -> str:
     """PromQL for every series of DCGM on these hosts, whatever their label is called."""
+    return " or ".join(_selectors('__name__=~"DCGM_FI_.*"', hosts))
+
+
+def times_for(hosts: Sequence[str]) -> str:
+    """PromQL for when those values were read: the answer to :func:`query_for` bears the time of
+    the question, and a value may be five minutes older than that."""
+    asked = [f'__name__="{name}"' for name in _TIMED]
+    return " or ".join(f"timestamp({one})" for name in asked for one in _selectors(name, hosts))
+
+
+def _selectors(series: str, hosts: Sequence[str]) -> list[str]:
     names = "|".join(_quoted(host) for host in hosts)
-    series = '__name__=~"DCGM_FI_.*"'
     found = [f'{{{series},{label}=~"({names})([.].*)?"}}' for label in HOST_LABELS]
     bare = ",".join(f'{label}=""' for label in HOST_LABELS)
     found.append(f'{{{series},{bare},{_INSTANCE}=~"({names})([.][^:]*)?(:[0-9]+)?"}}')
-    return " or ".join(found)
+    return found
 
 
 def _quoted(host: str) -> str:
@@ -45,8 +56,8 @@ def _quoted(host: str) -> str:
     )
 
 
-def parse_prometheus_api(data: bytes) -> tuple[Parsed[Series], datetime | None]:
-    """The series, and the oldest time among them. :class:`PrometheusSaysNo` for a refusal."""
+def parse_prometheus_api(data: bytes) -> Parsed[Series]:
+    """The series of a vector. :class:`PrometheusSaysNo` for a refusal."""
     try:
         tree = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -56,12 +67,10 @@ def parse_prometheus_api(data: bytes) -> tuple[Parsed[Series], datetime | None]:
         raise PrometheusSaysNo(str(why)[:_EXCERPT] if why else "its answer cannot be read")
     body = tree.get("data")
     result = body.get("result") if isinstance(body, dict) else None
-    times: list[float] = []
-    rows = Parsed.of(_series(result if isinstance(result, list) else [], times))
-    return rows, _time(min(times)) if times else None
+    return Parsed.of(_series(result if isinstance(result, list) else []))
 
 
-def _series(result: list[Any], times: list[float]) -> Iterator[Series | BadRecord]:
+def _series(result: list[Any]) -> Iterator[Series | BadRecord]:
     for index, one in enumerate(result):
         metric = one.get("metric") if isinstance(one, dict) else None
         value = one.get("value") if isinstance(one, dict) else None
@@ -70,8 +79,6 @@ def _series(result: list[Any], times: list[float]) -> Iterator[Series | BadRecor
             yield BadRecord(index, "no sample", str(one)[:_EXCERPT])
             continue
         labels = {str(name): str(text) for name, text in metric.items()}
-        if isinstance(value[0], int | float) and math.isfinite(value[0]):
-            times.append(float(value[0]))
         if not any(labels.get(label) for label in HOST_LABELS):
             labels["Hostname"] = labels.get(_INSTANCE, "").rpartition(":")[0] or labels.get(
                 _INSTANCE, ""
@@ -80,7 +87,11 @@ def _series(result: list[Any], times: list[float]) -> Iterator[Series | BadRecor
         yield Series(labels.get("__name__", ""), labels, dcgm_number(text), text)
 
 
-def _time(seconds: float) -> datetime | None:
+def time_of(series: Series) -> datetime | None:
+    """The time in an answer to :func:`times_for`."""
+    seconds = series.value
+    if seconds is None:
+        return None
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):

@@ -4,7 +4,7 @@ import json
 from urllib.parse import parse_qs
 
 from slurmtop.collect.nodes.exporter import Exporters
-from slurmtop.collect.nodes.gpu_watch import look_once
+from slurmtop.collect.nodes.gpu_watch import look_once, with_told
 from slurmtop.collect.nodes.http_get import HttpFailed
 from slurmtop.collect.nodes.job_use import JobUseWatch
 from slurmtop.model.gpu import Answer
@@ -79,26 +79,34 @@ def vector(*result: dict[str, object]) -> bytes:
     return json.dumps(tree).encode()
 
 
-async def test_prometheus_is_asked_once_for_all_nodes() -> None:
-    body = vector(
+async def test_prometheus_is_asked_for_all_nodes_together_and_how_old_its_answer_is() -> None:
+    clock = FakeClock()
+    minute_ago = clock.now().timestamp() - 60
+    values = vector(
         series("DCGM_FI_DEV_GPU_UTIL", "97", Hostname="gpu01", gpu="0", UUID=GPU.format(0)),
         series("DCGM_FI_DEV_GPU_UTIL", "3", hostname="gpu02.cluster.example", gpu="0", UUID="G"),
         series("DCGM_FI_DEV_GPU_UTIL", "5", instance="gpu03:9400", gpu="0", UUID="H"),
         series("DCGM_FI_DEV_GPU_UTIL", "7", Hostname="gpu99", gpu="0", UUID="I"),
     )
-    web = Web(prom=body)
-    source = Exporters(FakeClock(), prometheus_url="http://prom:9090/", fetch=web)
+    asked: list[tuple[str, str]] = []
+
+    async def fetch(url: str, form: bytes | None) -> bytes:
+        (query,) = parse_qs((form or b"").decode())["query"]
+        asked.append((url, query))
+        if query.startswith("timestamp("):
+            return vector(series("", f"{minute_ago:.3f}", Hostname="gpu01", gpu="0"))
+        return values
+
+    source = Exporters(clock, prometheus_url="http://prom:9090/", fetch=fetch)
     told = await source.ask(("gpu01", "gpu02", "gpu03", "gpu04"))
-    ((url, form),) = web.asked
-    assert url == "http://prom:9090/api/v1/query"
-    assert form is not None
-    (query,) = parse_qs(form.decode())["query"]
-    assert 'Hostname=~"(gpu01|gpu02|gpu03|gpu04)' in query
+    assert [url for url, _ in asked] == ["http://prom:9090/api/v1/query"] * 2
+    assert 'Hostname=~"(gpu01|gpu02|gpu03|gpu04)' in asked[0][1]
     utils = {host: [gpu.util_percent for gpu in one.node.samples] for host, one in told.items()}
     assert utils == {"gpu01": [97], "gpu02": [3], "gpu03": [5], "gpu04": []}
     assert told["gpu04"].node.answer is Answer.NO_DATA
-    # The time of the values, not that of the question.
-    assert told["gpu01"].at.timestamp() == 1_767_139_200.5
+    # The time of the values, where it is told, not that of the question.
+    ages = {host: (clock.now() - one.at).total_seconds() for host, one in told.items()}
+    assert ages == {"gpu01": 60, "gpu02": 0, "gpu03": 0, "gpu04": 0}
 
 
 async def test_prometheus_refuses() -> None:
@@ -113,8 +121,8 @@ async def test_an_exporter_fills_in_for_a_node_that_cannot_be_reached() -> None:
     clock = FakeClock()
     nodes = FakeNodes(clock)
     nodes.dead["gpu01"] = unreachable("gpu01")
-    source = exporters(Web(gpu01=metrics("gpu01", 97)), clock)
-    look = await look_once(nodes, clock, "gpu01", exporters=source)
+    told = await exporters(Web(gpu01=metrics("gpu01", 97)), clock).ask(("gpu01",))
+    look = with_told(await look_once(nodes, clock, "gpu01"), told["gpu01"])
     assert look.failure is not None
     assert look.sources == ("exporter",)
     assert look.gpus is not None
@@ -135,8 +143,8 @@ async def test_one_look_for_a_command_is_merged_from_what_is_there() -> None:
         )
 
     nodes.on("gpu01", "once", answer)
-    source = exporters(Web(gpu01=metrics("gpu01", 50, job="4711")), clock)
-    look = await look_once(nodes, clock, "gpu01", exporters=source)
+    told = await exporters(Web(gpu01=metrics("gpu01", 50, job="4711")), clock).ask(("gpu01",))
+    look = with_told(await look_once(nodes, clock, "gpu01"), told["gpu01"])
     assert look.failure is None
     assert (look.sources, look.inside) == (("nvidia-smi", "exporter"), "4711")
     assert look.gpus is not None

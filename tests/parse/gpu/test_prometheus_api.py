@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.parse.gpu.prometheus_api import PrometheusSaysNo, parse_prometheus_api, query_for
+from slurmtop.parse.gpu.prometheus_api import (
+    PrometheusSaysNo,
+    parse_prometheus_api,
+    query_for,
+    time_of,
+    times_for,
+)
 
 ONE = (
     b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":'
@@ -14,25 +20,30 @@ ONE = (
 )
 
 
-def test_a_vector_has_series_and_a_time() -> None:
-    parsed, at = parse_prometheus_api(ONE)
-    (series,) = parsed.rows
+def test_a_vector_is_series() -> None:
+    (series,) = parse_prometheus_api(ONE).rows
     assert (series.name, series.value, series.labels["Hostname"]) == (
         "DCGM_FI_DEV_GPU_UTIL",
         97.0,
         "gpu01",
     )
+
+
+def test_a_time_is_a_value() -> None:
+    (series,) = parse_prometheus_api(ONE.replace(b'"97"', b'"1767139200.5"')).rows
+    at = time_of(series)
     assert at is not None
     assert at.timestamp() == 1767139200.5
+    for nonsense in (b'"NaN"', b'"1e17"', b'"-1e15"', b'"x"'):
+        assert time_of(parse_prometheus_api(ONE.replace(b'"97"', nonsense)).rows[0]) is None
+    assert times_for(["gpu01"]).count("timestamp(") == 6
 
 
 def test_a_sample_that_is_none_costs_only_itself() -> None:
     broken = ONE.replace(b"[{", b'[{"metric":{},"value":[1]},null,3,{')
-    parsed, _ = parse_prometheus_api(broken)
+    parsed = parse_prometheus_api(broken)
     assert (len(parsed.rows), parsed.bad) == (1, 3)
-    assert parse_prometheus_api(ONE.replace(b'"97"', b'"NaN"'))[0].rows[0].value is None
-    for time in (b"1e400", b"-1e17", b'"x"'):
-        assert parse_prometheus_api(ONE.replace(b"1767139200.5", time))[1] is None
+    assert parse_prometheus_api(ONE.replace(b'"97"', b'"NaN"')).rows[0].value is None
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b'{"status":"error"}', b"[" * 100_000])
