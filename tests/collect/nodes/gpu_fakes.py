@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from slurmtop.model.ports import Command, Completed, FileStat, NodeUnreachable
+from slurmtop.model.ports import Command, Completed, FileStat, NodeUnreachable, RunnerError
 from slurmtop.model.snapshot import Failure, Trouble
 from tests.fakes import FakeClock
 
@@ -104,7 +104,7 @@ class FakeNodes:
         self.calls: list[Command] = []
         self.streams: dict[tuple[str, str], list[Stream]] = {}
         self.answers: dict[tuple[str, str], Answer] = {}
-        self.dead: dict[str, NodeUnreachable] = {}
+        self.dead: dict[str, RunnerError] = {}
         self.cannot_close: set[str] = set()
         self.starting = 0
         self.most_starting = 0

@@ -7,10 +7,11 @@ import pytest
 
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes.dcgmi import DcgmMode
+from slurmtop.collect.nodes.exporter import Exporters
 from slurmtop.collect.nodes.gpu_script import FIRST_ANSWER_S
 from slurmtop.collect.nodes.gpu_watch import AT_ONCE, GpuWatch
 from slurmtop.collect.nodes.host_memory import Memories
-from slurmtop.model.ports import Completed
+from slurmtop.model.ports import Completed, RunnerError
 from slurmtop.model.reach import Reach, Way
 from slurmtop.model.snapshot import Trouble
 from tests.collect.nodes.gpu_desk import watching
@@ -511,3 +512,56 @@ async def test_news_of_one_node_touch_no_other() -> None:
         await settle()
         news = {host: len(desk.looks[host]) - before[host] for host in hosts}
         assert news == {host: int(host == hosts[3]) for host in hosts}
+
+
+async def test_a_command_that_cannot_be_started_here_costs_one_look() -> None:
+    nodes = FakeNodes(FakeClock())
+    nodes.dead["gpu05"] = RunnerError("ssh could not be started: too many open files.")
+    async with watching("gpu05", "gpu06", nodes=nodes) as desk:
+        failure = desk.last("gpu05").failure
+        assert failure is not None
+        assert failure.sentence == "ssh could not be started: too many open files."
+        stream = desk.stream("gpu06")
+        stream.say(begun())
+        stream.round(97)
+        await desk.tick(0.6)
+        assert desk.utils("gpu06") == [97]
+        del nodes.dead["gpu05"]
+        await desk.tick(11)
+        assert desk.nodes.started("gpu05") == 1
+
+
+def exported(util: int) -> bytes:
+    label = f'gpu="0",UUID="{GPU.format(0)}",Hostname="gpu05"'
+    return lines(
+        f"DCGM_FI_DEV_GPU_UTIL{{{label}}} {util}", f"DCGM_FI_PROF_SM_ACTIVE{{{label}}} 0.9"
+    )
+
+
+async def test_an_exporter_fills_in_and_stands_alone_where_the_node_is_closed() -> None:
+    clock = FakeClock()
+    nodes = FakeNodes(clock)
+    util = [50]
+
+    async def fetch(_url: str, _form: bytes | None) -> bytes:
+        return exported(util[0])
+
+    exporters = Exporters(clock, exporter_url="http://{host}:9400/metrics", fetch=fetch)
+    async with watching(nodes=nodes, exporters=exporters) as desk:
+        stream = desk.stream()
+        stream.say(begun())
+        stream.round(97)
+        await desk.tick(0.6)
+        look = desk.last()
+        assert look.sources == ("nvidia-smi", "exporter")
+        assert look.gpus is not None
+        assert (look.gpus.samples[0].util_percent, look.gpus.samples[0].sm_active) == (97, 0.9)
+        nodes.dead["gpu05"] = unreachable("gpu05")
+        stream.fail(nodes.dead["gpu05"])
+        util[0] = 40
+        await desk.tick(16)
+        look = desk.last()
+        assert look.failure is not None
+        assert (look.sources, desk.utils()) == (("exporter",), [40])
+        assert look.gpus_at is not None
+        assert (clock.now() - look.gpus_at).total_seconds() < 15
