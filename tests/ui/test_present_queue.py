@@ -311,11 +311,12 @@ def test_the_tick_changes_with_what_is_read_and_only_then() -> None:
 
 
 @pytest.mark.parametrize("with_user", [False, True])
-def test_columns_never_exceed_the_screen(with_user: bool) -> None:
+@pytest.mark.parametrize("with_use", [False, True])
+def test_columns_never_exceed_the_screen(with_user: bool, with_use: bool) -> None:
     job = make_job("57829110_9999", name="训练" * 20, nodes="gpu[01-99]")
     row = Row(job.key, job)
     for width in range(3, 301):
-        layout = present.lay_out(width, with_user=with_user, id_cells=13)
+        layout = present.lay_out(width, with_user=with_user, id_cells=13, with_use=with_use)
         line = present.row_line(row, layout, present.Now(START), cursor=True, marked=False)
         head = present.header_line(layout, "natural", False)
         used = line_width(line)
@@ -331,14 +332,14 @@ def test_columns_never_exceed_the_screen(with_user: bool) -> None:
 
 def test_the_least_needed_column_goes_first() -> None:
     shown = [
-        {column.name for column, _ in present.lay_out(width, with_user=False)}
+        {column.name for column, _ in present.lay_out(width, with_user=False, with_use=True)}
         for width in range(200, 70, -1)
     ]
     assert shown[0] == {column.name for column in present.COLUMNS} - {"user"}
     for wide, narrow in pairwise(shown):
         assert narrow <= wide
     order = [gone for wide, narrow in pairwise(shown) for gone in wide - narrow]
-    assert order == ["priority", "partition", "nodes", "left", "gpus"]
+    assert order == ["priority", "partition", "use", "nodes", "left", "gpus"]
     everybody = {column.name for column, _ in present.lay_out(80, with_user=True)}
     assert "user" in everybody
 

@@ -12,7 +12,7 @@ from slurmtop.model.units import ago_text, bytes_text
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import Work, work_note, work_of
 from slurmtop.triage.gpus import judge_gpu, judge_node
-from slurmtop.ui.present.gpu_grid import LOST, Cell, GridRow, is_stale
+from slurmtop.ui.present.gpu_grid import LOST, Cell, GridRow, is_old, is_stale
 from slurmtop.ui.present.gpu_lines import next_try
 from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, wrap
 
@@ -57,7 +57,7 @@ def detail_lines(
         return (cut_line(title, width), *trouble[: DETAIL_LINES - 1])
     lines = [
         _title(row, gpu, width, ranks),
-        cut_line(_work(cell, gpu, metric), width),
+        cut_line(_work(row, cell, gpu, metric, now), width),
         cut_line(join(_power(gpu)), width),
         cut_line(join([*_slices(gpu, slices), *_activity(gpu, row)]), width),
         cut_line(join(_memory(gpu)), width),
@@ -101,8 +101,13 @@ def rank_line(ranks: Sequence[RankProcess] | None, width: int) -> Line:
     return cut_line(join(parts), width)
 
 
-def _work(cell: Cell, gpu: GpuSample, metric: GpuMetric) -> Line:
-    parts: list[Line] = [(_WORK[work_of(gpu)],)]
+def _work(row: GridRow, cell: Cell, gpu: GpuSample, metric: GpuMetric, now: datetime) -> Line:
+    """What it does; of values that are old, what it did then."""
+    words, role = _WORK[work_of(gpu)]
+    look = row.look
+    if look is not None and is_old(look, now) and look.gpus_at is not None:
+        words, role = f"{ago_text((now - look.gpus_at).total_seconds())} ago: {words}", "dim"
+    parts: list[Line] = [((words, role),)]
     if (note := work_note(gpu)) is not None:
         parts.append(((note, "dim"),))
     if cell.odd is not None:

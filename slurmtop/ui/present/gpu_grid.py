@@ -250,3 +250,8 @@ def _badness(row: GridRow, metric: GpuMetric, usual: float) -> tuple[float, ...]
 def is_stale(look: HostLook, now: datetime) -> bool:
     """Are its values too old to be taken for now?"""
     return look.gpus_at is not None and (now - look.gpus_at).total_seconds() > STALE_S
+
+
+def is_old(look: HostLook, now: datetime) -> bool:
+    """Does it fail, or has it said nothing new for too long?"""
+    return look.failure is not None or is_stale(look, now)

@@ -17,6 +17,7 @@ from slurmtop.ui.present.gpu_grid import (
     WAITS,
     WARNING,
     GridRow,
+    is_old,
     is_stale,
     short_value,
 )
@@ -106,7 +107,7 @@ def row_line(
     """One node. ``column`` is the cell under the cursor, in brackets; None: another row's."""
     spans: list[Span] = [
         (">" if column is not None else " ", ""),
-        (fit(visible(row.host), layout.host) + " ", "strong" if row.answered else ""),
+        (fit(visible(row.host), layout.host) + " ", "strong" if row.answered else "dim"),
     ]
     if layout.kind:
         spans.append((fit("+".join(row.kinds) or DASH, layout.kind) + " ", "dim"))
@@ -114,7 +115,7 @@ def row_line(
     if not row.cells:
         spans.append((words, role))
         return cut_line(tuple(spans), width)
-    old = row.look is not None and row.look.failure is not None
+    old = row.look is not None and is_old(row.look, now)
     for index in range(layout.first, layout.first + layout.cells):
         cell = row.cells[index] if index < len(row.cells) else None
         spans.append((_lead(row, index, column), ""))
