@@ -15,6 +15,7 @@ _SCRIPTS: dict[str, Callable[[View, DemoNode, Sequence[str]], str]] = {
     "slurmtop-access": access_lines,
     "slurmtop-gpus": answers_gpus.first_words,
 }
+_READS_KERNEL = "slurmtop-kernel"
 _KERNEL = "dmesg: read kernel buffer failed: Operation not permitted\n"
 
 
@@ -47,6 +48,6 @@ def answer(view: View, host: str, argv: tuple[str, ...]) -> Answer:
     if script is not None and script[0] in _SCRIPTS:
         name, words = script
         return said(_SCRIPTS[name](view, node, words))
-    if argv[0] in ("dmesg", "journalctl"):
+    if argv[0] in ("dmesg", "journalctl") or (script is not None and script[0] == _READS_KERNEL):
         return said(err=_KERNEL, rc=1)
     return said(err=f"{argv[0]}: command not found\n", rc=127)

@@ -176,6 +176,19 @@ async def test_a_look_that_fails_is_told_with_what_was_seen_before() -> None:
         assert "4 min old" in text
 
 
+async def test_full_use_at_little_power_is_not_shown_as_work() -> None:
+    bench = NodesBench(uid=0)
+    app = bench.app()
+    async with app.run_test(size=(140, 40)) as pilot:
+        await bench.open(pilot, [make_node("gpu02", "mixed", used=8)])
+        await bench.advance(pilot, 2)
+        look = a_look(bench.clock)
+        assert look.gpus is not None
+        idle = replace(look.gpus.samples[0], util_percent=100, power_w=170, sm_active=None)
+        await bench.look(pilot, replace(look, gpus=replace(look.gpus, samples=(idle,))))
+        assert "perhaps WAITS (full use at little power)" in screen_text(app)
+
+
 async def test_lost_gpus_of_a_look_stand_in_the_table() -> None:
     bench = NodesBench(uid=0)
     app = bench.app()

@@ -21,9 +21,11 @@ from slurmtop.model.job import Job
 from slurmtop.model.look import HostLook
 from slurmtop.model.nic import NicPort
 from slurmtop.model.node import GresPool, Node
+from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import fit, visible
 from slurmtop.model.units import ago_text, bytes_text, clock_text, plural
 from slurmtop.store.nodes import NodeRow
+from slurmtop.triage.gpu_work import Work, work_of
 from slurmtop.triage.gpus import judge_gpu, judge_node
 from slurmtop.triage.node_words import free_text, state_meaning, state_word
 from slurmtop.triage.xid import event_meaning, fold_events, xid_meaning
@@ -39,8 +41,13 @@ _LEVEL_ROLES = {
     Level.WARNING: "warn",
     Level.CRITICAL: "bad",
 }
+#: Full use at little power is no work: so looks a collective that waits for a peer.
+_WAITS = {
+    Work.WAITS: "WAITS, computes nothing: ",
+    Work.PERHAPS_WAITS: "perhaps WAITS (full use at little power): ",
+}
 _OPENS_KERNEL = (
-    "an admin opens it with kernel.dmesg_restrict=0 or by the group systemd-journal; "
+    "An admin opens it with kernel.dmesg_restrict=0 or by the group systemd-journal; "
     "root reads it there with: dmesg -T | grep Xid"
 )
 
@@ -232,7 +239,7 @@ def _inside(card: NodeCard, width: int) -> list[Line]:
         out += [_gpu_line(gpu, look.gpus, card.mine) for gpu in look.gpus.samples]
     elif look.failure is None:
         out += _told("inside", "no answer about GPUs yet", width, "dim")
-    out += _nics(look.nics)
+    out += _nics(look.nics, width)
     out += _no_events(card, width)
     for hint in look.hints:
         out += _told("", visible(hint), width, "dim")
@@ -253,9 +260,8 @@ def _source(card: NodeCard, look: HostLook) -> Line:
     if look.gpus_at is not None:
         age = f", {ago_text((card.data_now - look.gpus_at).total_seconds())} old"
     old = look.failure is not None
-    return _labelled(
-        "inside", ((f"{visible(by) or 'values'}{way}{age}", "warn" if old else "dim"),)
-    )
+    line: Line = ((f"{visible(by) or 'values'}{way}{age}", "warn" if old else "dim"),)
+    return _labelled("inside", join([line, (("* of your job", "dim"),) if card.mine else ()]))
 
 
 def _findings(gpus: NodeGpus, width: int) -> list[Line]:
@@ -293,6 +299,7 @@ def _gpu_line(gpu: GpuSample, gpus: NodeGpus, mine: frozenset[str]) -> Line:
             (f"{_number(gpu.sm_clock_mhz, 'MHz'):>8} ", "dim"),
             (f"SM {ratio_text(gpu.sm_active)} " if gpu.sm_active is not None else "", "dim"),
             (level, _LEVEL_ROLES[judged.level]),
+            (_WAITS.get(work_of(gpu), ""), "warn"),
             (", ".join(_marks(gpu)), "dim"),
         ),
     )
@@ -339,7 +346,7 @@ def _no_events(card: NodeCard, width: int) -> list[Line]:
         return []
     if log.failure is None:
         return _told("Xid", "none in the kernel log since the node started", width, "dim")
-    opens = f" {_OPENS_KERNEL}" if log.failure.retry_after_s is not None else ""
+    opens = f" {_OPENS_KERNEL}" if log.failure.trouble is Trouble.DENIED else ""
     return _told("Xid", f"{visible(log.failure.sentence)}{opens}", width, "dim")
 
 
@@ -354,16 +361,33 @@ def _event_text(event: KernelEvent) -> str:
     )
 
 
-def _nics(ports: tuple[NicPort, ...] | None) -> list[Line]:
+def _nics(ports: tuple[NicPort, ...] | None, width: int) -> list[Line]:
+    """A line for each port that has trouble; those that are alike and well in one."""
     out: list[Line] = []
+    alike: dict[tuple[str, ...], list[NicPort]] = {}
     for port in ports or ():
-        state = "?" if port.state is None else visible(port.state)
-        speed = f" {visible(port.speed)}" if port.speed else ""
-        role = {True: "", False: "bad", None: "dim"}[port.works]
-        errors = f", {plural(port.errors, 'error')}" if port.errors else ""
-        rates = ""
-        if port.rx_bytes_s is not None and port.tx_bytes_s is not None:
-            rates = f", in {bytes_text(port.rx_bytes_s)}/s, out {bytes_text(port.tx_bytes_s)}/s"
-        text = f"{visible(port.name)} {port.kind} {state}{speed}{rates}{errors}"
-        out.append(_labelled("" if out else "network", ((text, role),)))
+        state = "state unknown" if port.state is None else visible(port.state)
+        speed = visible(port.speed or "")
+        if port.errors or port.works is not True:
+            errors = f", {plural(port.errors, 'error')}" if port.errors else ""
+            text = f"{visible(port.name)} {port.kind} {state} {speed}".rstrip() + errors
+            role = "bad" if port.works is False else "warn" if port.errors else "dim"
+            out += _told("" if out else "network", text + _rates([port]), width, role)
+        else:
+            alike.setdefault((port.kind, state, speed), []).append(port)
+    for (kind, state, speed), found in alike.items():
+        first, last = visible(found[0].name), visible(found[-1].name)
+        names = first if len(found) == 1 else f"{first} … {last}"
+        count = plural(len(found), f"{kind} port")
+        text = f"{count} {state} {speed}".rstrip() + f" ({names}){_rates(found)}"
+        out += _told("" if out else "network", text, width, "")
     return out
+
+
+def _rates(ports: list[NicPort]) -> str:
+    """What they carry together; "" until that is known of each."""
+    into = [port.rx_bytes_s for port in ports if port.rx_bytes_s is not None]
+    out = [port.tx_bytes_s for port in ports if port.tx_bytes_s is not None]
+    if len(into) < len(ports) or len(out) < len(ports):
+        return ""
+    return f", in {bytes_text(sum(into))}/s, out {bytes_text(sum(out))}/s"
