@@ -7,6 +7,7 @@ would use is asked of ``ssh -G``; what only ``ssh`` can do is left to it, in so 
 
 import asyncio
 import importlib
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,12 +16,13 @@ from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes.backoff import BackOff
 from slurmtop.collect.nodes.entrance import entrance
 from slurmtop.collect.nodes.remote import RemoteProcess
-from slurmtop.collect.nodes.ssh_book import Person, SshBook
+from slurmtop.collect.nodes.ssh_book import KeyFile, Person, SshBook
 from slurmtop.collect.nodes.ssh_failures import (
     Attempt,
     explain_broken,
     explain_left_to_ssh,
     explain_login,
+    explain_no_session,
     explain_too_many,
     on_the_way,
 )
@@ -37,6 +39,11 @@ CHANNELS_A_CONNECTION = 8
 IDLE_S = 60.0
 MOST_CONNECTIONS = 512
 _CHANNEL_WAIT_S = 10.0
+#: sshd counts a session until it has reaped its shell, some time after it closed the channel.
+_REFUSED_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8)
+#: A busy sshd drops some of those who come (MaxStartups), before it says a word; so does one that
+#: other people log in to just now.
+_DROPPED_WAITS_S = (0.3, 0.6, 1.2)
 _LONGEST_CHAIN = 4
 _CLOSE_WAIT_S = 1.0
 
@@ -155,22 +162,25 @@ class SshWay:
 
         from slurmtop.collect.nodes import ssh_process
 
-        await self._channel(link, host)
-
         def closed() -> None:
             link.channels -= 1
             link.used_at = self._clock.monotonic()
             link.freed.set()
 
-        try:
-            return await ssh_process.start(link.connection, host, entrance(script), closed)
-        except asyncssh.ChannelOpenError as error:
-            if not link.alive:
+        for wait_s in (*_REFUSED_WAITS_S, None):
+            await self._channel(link, host)
+            try:
+                return await ssh_process.start(link.connection, host, entrance(script), closed)
+            except asyncssh.ChannelOpenError as error:
+                if not link.alive:
+                    raise NodeUnreachable(host, explain_broken(host, error)) from error
+                if wait_s is None:
+                    failure = explain_no_session(host, link.channels, str(error))
+                    raise NodeUnreachable(host, failure) from error
+            except (asyncssh.Error, OSError) as error:
                 raise NodeUnreachable(host, explain_broken(host, error)) from error
-            sentence = f"{host} opens no further session on this connection: {error.reason}."
-            raise NodeUnreachable(host, Failure(Trouble.BUSY, sentence, str(error))) from error
-        except (asyncssh.Error, OSError) as error:
-            raise NodeUnreachable(host, explain_broken(host, error)) from error
+            await self._clock.sleep(wait_s)
+        raise AssertionError("the last try returns or raises")
 
     async def _channel(self, link: _Link, host: str) -> None:
         """Take one of the connection's channels; they come back when the node lets them go."""
@@ -259,31 +269,44 @@ class SshWay:
         if behind is not None:
             behind.carries += 1
         try:
-            async with self._handshakes:
-                self._make_room()
-                self.logins_in_flight += 1
-                self.most_in_flight = max(self.most_in_flight, self.logins_in_flight)
+            for wait_s in (*_DROPPED_WAITS_S, None):
                 try:
-                    connection = await ssh_client.connect(
-                        attempt,
-                        keys,
-                        self._book.agent(settings),
-                        None if behind is None else behind.connection,
-                    )
-                finally:
-                    self.logins_in_flight -= 1
-        except BaseException as error:
+                    connection = await self._handshake(attempt, keys, behind)
+                    break
+                except ssh_client.LoginFailed as error:
+                    failure = explain_login(error.attempt, error.error)
+                    dropped = failure.trouble is Trouble.BUSY and not error.attempt.greeted
+                    if wait_s is None or not dropped:
+                        if failure.trouble is Trouble.DENIED:
+                            self._book.forget_keys()
+                        raise NodeUnreachable(to.host, failure) from error.error
+                    await self._clock.sleep(wait_s * (1 + random.random()))  # noqa: S311
+        except BaseException:
             if behind is not None:
                 behind.carries -= 1
-            if isinstance(error, ssh_client.LoginFailed):
-                failure = explain_login(error.attempt, error.error)
-                if failure.trouble is Trouble.DENIED:
-                    self._book.forget_keys()
-                raise NodeUnreachable(to.host, failure) from error.error
             raise
         link = _Link((to.host, to.user, to.port), connection, behind, self._clock.monotonic())
         self._links[link.key] = link
         return link
+
+    async def _handshake(
+        self, attempt: Attempt, keys: tuple[KeyFile, ...], behind: _Link | None
+    ) -> "ssh_client.Connection":
+        from slurmtop.collect.nodes import ssh_client
+
+        async with self._handshakes:
+            self._make_room()
+            self.logins_in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.logins_in_flight)
+            try:
+                return await ssh_client.connect(
+                    attempt,
+                    keys,
+                    self._book.agent(attempt.settings),
+                    None if behind is None else behind.connection,
+                )
+            finally:
+                self.logins_in_flight -= 1
 
     async def _imported(self) -> None:
         """Have asyncssh imported, in a thread, when the first node is reached."""

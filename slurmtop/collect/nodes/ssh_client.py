@@ -50,14 +50,15 @@ class _Client(asyncssh.SSHClient):
         self.shown_ca = False
         self.banner = bytearray()
         self.methods: tuple[str, ...] = ()
-        self.error: Exception | None = None
+        self.greeted = False
         self._connection: Connection | None = None
 
     def connection_made(self, conn: Connection) -> None:
         self._connection = conn
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.error = exc
+        if self._connection is not None:
+            self.greeted = bool(self._connection.get_extra_info("server_version"))
         self._connection = None
 
     def auth_banner_received(self, msg: str, lang: str) -> None:
@@ -162,6 +163,7 @@ async def connect(
             said=bytes(client.banner),
             locked=locked,
             keys=len(pairs) + await _agent_keys(agent),
+            greeted=client.greeted,
         )
         raise LoginFailed(learnt, error) from error
 

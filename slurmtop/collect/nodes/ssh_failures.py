@@ -41,7 +41,8 @@ class Attempt:
 
     ``shown`` is the host key (or the certificate's authority, ``shown_ca``) that the node showed
     and nobody here trusts; ``methods`` are the kinds of login that the node offers; ``locked`` are
-    key files with a passphrase; ``keys`` counts what could be shown, agent's keys included.
+    key files with a passphrase; ``keys`` counts what could be shown, agent's keys included;
+    ``greeted`` tells that the node's sshd had said its name.
     """
 
     host: str
@@ -53,6 +54,7 @@ class Attempt:
     said: bytes = b""
     locked: tuple[str, ...] = ()
     keys: int = 0
+    greeted: bool = False
 
     @property
     def user(self) -> str:
@@ -152,6 +154,15 @@ def explain_too_many(host: str, count: int) -> Failure:
         f"hangs (state D), often in a driver or a file system."
     )
     return Failure(Trouble.BUSY, sentence)
+
+
+def explain_no_session(host: str, open_now: int, error: str) -> Failure:
+    """sshd opens no further session on a connection that it keeps open."""
+    sentence = (
+        f"{host} runs no further command on this connection, {open_now} of slurmtop's run there: "
+        f"its sshd allows no more (MaxSessions)."
+    )
+    return Failure(Trouble.BUSY, sentence, _raw(error))
 
 
 def on_the_way(host: str, jump: str, failure: Failure) -> Failure:

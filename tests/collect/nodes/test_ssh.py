@@ -309,6 +309,27 @@ async def test_a_login_that_is_cut_off(here: Desk, node: Node) -> None:
     assert "MaxStartups" in failure.sentence
 
 
+async def test_a_server_that_drops_some_is_asked_again(here: Desk, node: Node) -> None:
+    dropped = 0
+
+    async def drop(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal dropped
+        dropped += 1
+        writer.close()
+
+    server = await asyncio.start_server(drop, "127.0.0.1", 0)
+    async with server:
+        here.host("busy", Node(port=server.sockets[0].getsockname()[1]))
+        asking = spawn(refused(here, "busy"), name="busy")
+        for tries in range(1, 4):
+            await until(lambda: dropped == tries, "a try")  # noqa: B023
+            await until(lambda: here.way.logins_in_flight == 0, "its end")
+            await here.clock.advance(3)
+        failure = await asking
+    assert dropped == 4
+    assert (failure.trouble, "MaxStartups" in failure.sentence) == (Trouble.BUSY, True)
+
+
 async def test_an_account_without_a_shell(here: Desk, node: Node) -> None:
     node.mode = "nologin"
     failure = await refused(here)
