@@ -88,6 +88,7 @@ class SlurmWorld:
     async def processes(self, job: str, hosts: Sequence[str]) -> tuple[NodeProcesses, ...]:
         """What runs of the job on each of its nodes, a few nodes at a time."""
         self._looked = (0, len(hosts))
+        self._wiring.expect(job, hosts)
         try:
             return await look_at_nodes(self._wiring, job, hosts, self._heard)
         finally:

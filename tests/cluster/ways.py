@@ -44,6 +44,7 @@ _RECIPIENTS = {
     "steps": Recipient.STEPS,
     "batch": Recipient.BATCH,
     "everything": Recipient.EVERYTHING,
+    "ranks": Recipient.RANKS,
 }
 
 
@@ -93,14 +94,16 @@ async def open_way(
     dry_run: bool = False,
     interval_s: float = INTERVAL_S,
     hurried: bool = False,
+    access: str = "auto",
 ) -> AsyncIterator[Way]:
     """One of :data:`WAYS`, with its log of actions below ``state``.
 
     The screen is narrowed to ``query``, so that a row is never below its end. ``hurried``
-    shortens slurmtop's own waits there, where a test does not need them to be right.
+    shortens slurmtop's own waits there, where a test does not need them to be right. ``access`` is
+    how nodes are reached, as the settings name it.
     """
     if name == "command":
-        yield Commands(state, dry_run=dry_run)
+        yield Commands(state, dry_run=dry_run, access=access)
         return
     async with open_desk(
         state,
@@ -110,6 +113,7 @@ async def open_way(
         query=query,
         size=SIZE,
         executor_clock=HurriedClock() if hurried else None,
+        node_access=access,
     ) as desk:
         yield Keys(desk)
 
@@ -284,13 +288,14 @@ def _told(outcome: Outcome, shown: str, words: str, took_s: float) -> Told:
 class Commands:
     """Everything by ``slurmtop VERB JOB…``."""
 
-    def __init__(self, state: Path, *, dry_run: bool) -> None:
+    def __init__(self, state: Path, *, dry_run: bool, access: str = "auto") -> None:
         self._environ = {"XDG_STATE_HOME": str(state)}
+        self._access = () if access == "auto" else ("--node-access", access)
         self._more = ("--dry-run",) if dry_run else ()
         self._commands: list[tuple[str, ...]] = []
 
     async def act(self, verb: str, *jobs: str, **more: Any) -> Told:
-        argv = (*self._argv(verb, jobs, more), "--yes", "--json", *self._more)
+        argv = (*self._argv(verb, jobs, more), *self._access, "--yes", "--json", *self._more)
         said = await asyncio.to_thread(slurmtop, *argv, environ=self._environ)
         assert said.out, said
         data = said.data
@@ -313,7 +318,7 @@ class Commands:
     async def look(
         self, verb: str, *jobs: str, answer: str = "n", meanwhile: Meanwhile = None, **more: Any
     ) -> str:
-        argv = self._argv(verb, jobs, more)
+        argv = (*self._argv(verb, jobs, more), *self._access)
         typed = b"\n" if answer == "enter" else f"{answer}\n".encode()
         environ = self._environ
         return flat(await asyncio.to_thread(_at_a_terminal, argv, typed, environ, meanwhile))
