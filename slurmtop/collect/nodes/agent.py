@@ -15,8 +15,8 @@ them (``--label``)::
 Lines stay far below the 1,024 bytes at which Slurm breaks them (measured on 22.05.8), each is
 written at once, so requests may answer side by side. A request has a session of its own: its end
 reaches whatever it started, also what ``timeout`` put into another group. The agent ends with its
-stdin, which srun closes when whoever started it is gone, and always with status 0: a step that
-fails would show in the exit code of the whole job.
+stdin, which srun closes when whoever started it is gone, or after a silence, and always with
+status 0: a step that fails would show in the exit code of the whole job.
 """
 
 import base64
@@ -28,6 +28,13 @@ from dataclasses import dataclass
 AGENT_NAME = "slurmtop-agent"
 REQUEST_NAME = "slurmtop-request"
 SCRIPT_NAME = "slurmtop-script"
+_FILTER_NAME = "slurmtop-filter"
+_WATCHDOG_NAME = "slurmtop-watchdog"
+#: An agent that hears nothing for so long ends: an srun that is killed, or a login node that
+#: falls over, does not close the stdin of its tasks (seen on 22.05.8).
+SILENCE_S = 150.0
+PING_S = 30.0
+PING = b"PING 0 * -\n"
 #: The kernel takes no word longer than 128 KiB, and a script arrives as one, in base64.
 MOST_SCRIPT_BYTES = 90 * 1024
 
@@ -54,8 +61,8 @@ me=${SLURMD_NODENAME:-$(uname -n)}
 for tool in setsid base64 dd grep; do
   command -v "$tool" >/dev/null 2>&1 || { printf '%s LACKS %s %s\n' "$t" "$me" "$tool"; exit 0; }
 done
-for_me() { grep -a --line-buffered -F " $me "; }
-echo x | grep -qa --line-buffered x 2>/dev/null || for_me() { cat; }
+filter='exec grep -a --line-buffered -F -e " $1 " -e " * "'
+echo x | grep -qa --line-buffered x 2>/dev/null || filter='exec cat'
 worker='@WORKER@'
 members() {
   for dir in /proc/[0-9]*; do
@@ -83,11 +90,20 @@ end() {
   done
   kill -KILL $pids 2>/dev/null
 }
-for_me | {
+/bin/sh -c "echo \$\$; $filter" @FILTER@ "$me" | {
   trap : TERM
   running=
+  dog=
+  read -r filter
+  heard() {
+    [ -z "$dog" ] || kill -TERM "-$dog" 2>/dev/null
+    setsid /bin/sh -c 'sleep @SILENCE@; kill -TERM "$1"' @WATCHDOG@ "$filter" </dev/null >&2 &
+    dog=$!
+  }
+  heard
   printf '%s HELLO %s\n' "$t" "$me"
   while read -r verb id host body; do
+    [ "$verb" != PING ] || { heard; continue; }
     [ "$host" = "$me" ] || continue
     case $id in '' | *[!0-9]*) continue ;; esac
     case $verb in
@@ -107,6 +123,7 @@ for_me | {
   done
   all=
   for one in $running; do all="$all ${one#*:}"; done
+  kill -TERM "-$dog" 2>/dev/null
   [ -z "$all" ] || end $all
 }
 exit 0
@@ -119,7 +136,15 @@ _LONGEST_LINE = 1 << 16
 def agent_script() -> str:
     """The agent's text for ``/bin/sh -c TEXT slurmtop-agent MARK``."""
     text = _AGENT.replace("@WORKER@", _WORKER)
-    return text.replace("@REQUEST@", REQUEST_NAME).replace("@SCRIPT@", SCRIPT_NAME)
+    for place, word in (
+        ("@REQUEST@", REQUEST_NAME),
+        ("@SCRIPT@", SCRIPT_NAME),
+        ("@FILTER@", _FILTER_NAME),
+        ("@WATCHDOG@", _WATCHDOG_NAME),
+        ("@SILENCE@", f"{SILENCE_S:g}"),
+    ):
+        text = text.replace(place, word)
+    return text
 
 
 def new_agent_mark() -> str:

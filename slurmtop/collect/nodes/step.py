@@ -124,7 +124,11 @@ class HeldStep:
         self._child = asyncio.subprocess.Process(transport, protocol, loop)
         name = f"step of job {self.job.job}"
         errors = spawn(self._read_stderr(), name=f"{name}: stderr")
-        self._tasks = [errors, spawn(self._read_stdout(errors), name=name)]
+        self._tasks = [
+            errors,
+            spawn(self._read_stdout(errors), name=name),
+            spawn(self._ping(), name=f"{name}: ping"),
+        ]
 
     async def ready(self, host: str) -> None:
         """Wait until the agent on ``host`` serves; ``NodeUnreachable`` where it never does."""
@@ -229,6 +233,11 @@ class HeldStep:
                 if process is not None:
                     process.finish()
                 self.used_at = self._clock.monotonic()
+
+    async def _ping(self) -> None:
+        while self.refusal is None:
+            await self._clock.sleep(agent.PING_S)
+            self._send(agent.PING)
 
     async def _read_stderr(self) -> None:
         assert self._child is not None

@@ -157,6 +157,21 @@ async def test_a_term_to_all_ends_it_with_status_0_and_other_signals_do_nothing(
     assert await served.child.wait() == 0
 
 
+async def test_an_agent_that_hears_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "SILENCE_S", 1.0)
+    async with serving("/bin/sh") as served:
+        served.run(1, "sleep 300 & echo $!; wait")
+        await until(lambda: served.output(1).endswith(b"\n"), "a pid")
+        began = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() < began + 2.0:
+            served.send(agent.PING)
+            await asyncio.sleep(0.1)
+        assert served.child.returncode is None
+        assert await served.child.wait() == 0
+        pid = int(served.output(1))
+        await until(lambda: not alive(pid), "the end of what it started")
+
+
 async def test_junk_and_requests_for_other_nodes_do_nothing(served: Served) -> None:
     served.run(1, "echo wrong", host="gpu02")
     served.send(b"\x00\xff\n\n RUN \nRUN x gpu01 aGk=\nRUN -1 gpu01 aGk=\nKILL 77 gpu01 -\n")
