@@ -16,7 +16,7 @@ import hashlib
 import hmac
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 _DEFAULT_PORT = 22
 _MARKS = {"@cert-authority": "cert-authority", "@revoked": "revoked"}
@@ -24,11 +24,16 @@ _MARKS = {"@cert-authority": "cert-authority", "@revoked": "revoked"}
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """One key as the file has it; ``mark`` is "", "cert-authority" or "revoked"."""
+    """One key as the file has it; ``mark`` is "", "cert-authority" or "revoked".
+
+    ``without_port`` tells that it stands under the name alone, and another port is meant: it may
+    be the right key, but another one there is no change.
+    """
 
     mark: str
     kind: str
     base64: str
+    without_port: bool = False
 
     @property
     def line(self) -> str:
@@ -68,7 +73,8 @@ class KnownHosts:
         own = list(self._under(f"[{name}]:{port}"))
         if any(key.mark != "revoked" for key in own):
             plain = [key for key in plain if key.mark == "revoked"]
-        return tuple(dict.fromkeys(own + plain))
+        elsewhere = [replace(key, without_port=True) for key in plain]
+        return tuple(dict.fromkeys(own + elsewhere))
 
     def _under(self, name: str) -> Iterator[KnownKey]:
         yield from self.exact.get(name, ())

@@ -42,7 +42,8 @@ class _Keys(list[Any]):
 class _Client(asyncssh.SSHClient):
     """Answers no question, trusts no key of its own accord, and notes what it was asked.
 
-    To say no before anything is sent is how the kinds of login are learnt that a node offers.
+    To say no before anything is sent is how the kinds of login are learnt that a node offers; of
+    those that need no key and no answer it is not asked.
     """
 
     def __init__(self) -> None:

@@ -32,7 +32,6 @@ _ADOPT = re.compile(
     r"denied by pam_slurm|unable to determine source job|adoption failure", re.IGNORECASE
 )
 _ASKS = frozenset({"password", "keyboard-interactive"})
-_ONLY_SSH = frozenset({"hostbased", "gssapi-with-mic", "gssapi-keyex"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +200,8 @@ def _explain_key(attempt: Attempt, error: str) -> Failure:
             f"@cert-authority {name} {shown.line}"
         )
         return Failure(Trouble.DENIED, sentence, "", _UNKNOWN_AGAIN_S)
-    if any(key.kind == shown.kind and not key.mark for key in attempt.known):
+    own = [key for key in attempt.known if not (key.mark or key.without_port)]
+    if any(key.kind == shown.kind for key in own):
         sentence = (
             f"THE HOST KEY OF {host} HAS CHANGED: it shows {shown.kind} {mark}, another one is "
             f"known here. The node was installed anew, or somebody stands between; nothing was "
@@ -236,7 +236,10 @@ def _where(settings: SshSettings) -> str:
 
 def _explain_denied(attempt: Attempt) -> Failure:
     host, methods = attempt.host, frozenset(attempt.methods)
-    if methods and methods <= _ASKS:
+    if not methods:
+        # A key, a password and an answer were not asked for: what is left needs none of them.
+        return explain_left_to_ssh(host, "a login of another kind (host-based or GSSAPI)")
+    if methods <= _ASKS:
         return _asks(host, attempt.methods)
     if attempt.locked and not attempt.keys:
         path = shlex.quote(visible(attempt.locked[0]))
@@ -245,9 +248,6 @@ def _explain_denied(attempt: Attempt) -> Failure:
             f"in to: run `ssh-add {path}`, then start slurmtop again from that shell."
         )
         return Failure(Trouble.DENIED, sentence, "", _REFUSED_AGAIN_S)
-    if methods and methods <= _ONLY_SSH | _ASKS:
-        offers = ", ".join(sorted(methods & _ONLY_SSH))
-        return explain_left_to_ssh(host, f"a login of the kind {offers}")
     if not attempt.keys:
         sentence = (
             f"There is no ssh key for {attempt.user} on {host}, neither a file nor in an agent: "

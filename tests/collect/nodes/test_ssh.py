@@ -223,6 +223,17 @@ async def test_a_key_of_another_kind_is_unknown_not_changed(here: Desk, node: No
     assert "not known here" in (await refused(here)).sentence
 
 
+async def test_a_key_under_the_name_without_the_port(here: Desk, node: Node) -> None:
+    other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+    here.runner.files[KNOWN] = f"127.0.0.1 {other}".encode()
+    # Another sshd on the same machine: nothing has changed.
+    assert "not known here" in (await refused(here)).sentence
+    public = node.key.export_public_key().decode()
+    here.runner.files[KNOWN] = f"127.0.0.1 {public}".encode()
+    await here.clock.advance(300)
+    assert (await ask(here.way, "gpu01", "echo in")).stdout == b"in\n"
+
+
 async def test_a_revoked_key_is_refused(here: Desk, node: Node) -> None:
     public = node.key.export_public_key().decode().strip()
     here.runner.files[KNOWN] = (node.known_line + f"@revoked * {public}\n").encode()
