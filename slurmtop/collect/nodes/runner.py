@@ -162,7 +162,7 @@ class NodeRunner:
             return
         mark = new_mark()
         way, process = await self._start(host, framed(_with_stdin(command), mark))
-        answer = Answer(Unframer(mark), 0)
+        answer = Answer(Unframer(mark, eager=True), 0)
         name = f"stream of {host}"
         try:
             async with closing(process.chunks()) as chunks:

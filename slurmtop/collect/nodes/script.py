@@ -53,15 +53,20 @@ class Unframer:
     """Takes the payload of one framed answer out of chunks that are cut anywhere.
 
     ``feed`` gives the part of stdout that is sure to be payload. ``rc`` and ``stderr`` are known
-    once ``complete``; an answer that ends without being complete was cut off.
+    once ``complete``; an answer that ends without being complete was cut off. With ``eager`` a
+    newline is given out at once, though it may be that of a mark: a line of a stream would else
+    have no end until the next one comes. An end without a newline may then get one.
     """
 
     mark: str
+    eager: bool = False
     begun: bool = False
     complete: bool = False
     rc: int | None = None
     stderr: bytes = b""
     _buffer: bytes = b""
+    _given: int = 0
+    """1 where the newline at the start of the buffer was given out already."""
     _in_err: bool = False
     _marks: tuple[bytes, bytes, bytes] = field(init=False)
 
@@ -86,9 +91,10 @@ class Unframer:
             if not found:
                 # A mark may have begun at the end of what is here.
                 keep = _overlap(payload, err)
-                self._buffer = payload[len(payload) - keep :]
-                return payload[: len(payload) - keep]
+                ready, self._buffer = payload[: len(payload) - keep], payload[len(payload) - keep :]
+                return self._given_out(ready)
             self._in_err, self._buffer = True, rest
+            payload, self._given = payload[self._given :], 0
         # The newline before the end mark belongs to it, also where stderr is empty.
         said, found, rest = (b"\n" + self._buffer).partition(end)
         status, closed, _ = rest[:_LONGEST_TAIL].partition(_FOLLOWS_MARK)
@@ -98,6 +104,14 @@ class Unframer:
             self.rc = int(status) if status.isdigit() else None
             self._buffer = b""
         return payload
+
+    def _given_out(self, ready: bytes) -> bytes:
+        if ready:
+            ready, self._given = ready[self._given :], 0
+        if self.eager and self._buffer == b"\n" and not self._given:
+            self._given = 1
+            return ready + b"\n"
+        return ready
 
 
 def _overlap(data: bytes, mark: bytes) -> int:
