@@ -73,7 +73,7 @@ class KnownHosts:
         own = list(self._under(f"[{name}]:{port}"))
         if any(key.mark != "revoked" for key in own):
             plain = [key for key in plain if key.mark == "revoked"]
-        elsewhere = [replace(key, without_port=True) for key in plain]
+        elsewhere = [key if key.mark else replace(key, without_port=True) for key in plain]
         return tuple(dict.fromkeys(own + elsewhere))
 
     def _under(self, name: str) -> Iterator[KnownKey]:
