@@ -134,8 +134,9 @@ class SshBook:
         return self._path(named, settings) if named else ""
 
     def forget_keys(self) -> None:
-        """Read key files anew: a login with them was refused, and they may be mended."""
+        """Read keys and known hosts anew: with them a login failed, and they may be mended."""
         self._keys.clear()
+        self._known.clear()
 
     def _path(self, name: str, settings: SshSettings) -> str:
         me = self._person
