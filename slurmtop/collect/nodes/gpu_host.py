@@ -283,7 +283,10 @@ class HostWatch:
             or self._kept is None
             or self._kept.source != SMI
         )
+        rests = self._memory.driver_rests(self._clock)
         self._take_beside(await probe(self._runner, self._host, self._memory, apps=apps))
+        if rests and not self._memory.driver_rests(self._clock):
+            self._poked.set()
         processes = await read_processes(self._runner, self._clock, self._host)
         self._look = replace(self._look, processes=_newer(self._look.processes, processes))
         self._tell()

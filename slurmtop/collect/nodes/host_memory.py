@@ -62,6 +62,9 @@ class HostMemory:
         if answer.open_tools:
             self.keep(answer.open_tools)
         elif answer.whole:
+            if any(one.state == "D" for one in self.open_tools):
+                # Nobody can end such a process: the driver let it go, so it answers again.
+                self.driver_at = -math.inf
             self.open_tools = ()
         self.keep(answer.running)
 

@@ -565,3 +565,24 @@ async def test_an_exporter_fills_in_and_stands_alone_where_the_node_is_closed() 
         assert (look.sources, desk.utils()) == (("exporter",), [40])
         assert look.gpus_at is not None
         assert (clock.now() - look.gpus_at).total_seconds() < 15
+
+
+@pytest.mark.parametrize(("state", "again"), [("D", 1), ("S", 0)])
+async def test_a_driver_that_lets_its_process_go_is_asked_again(state: str, again: int) -> None:
+    nodes = FakeNodes(FakeClock())
+    stuck = lines("#slurmtop seen ", f"#slurmtop open {PID}:{state}", "#slurmtop done")
+    nodes.on("gpu05", "state", stuck)
+    nodes.on("gpu05", "probe", stuck)
+    async with watching(nodes=nodes) as desk:
+        stream = desk.stream()
+        stream.say(begun())
+        stream.round(97)
+        await desk.tick(0.6)
+        await desk.tick(60)
+        assert desk.last().failure is not None
+        assert nodes.started("gpu05") == 1
+        # It is gone. One in state D nobody could end: so the driver has come back. Any other was
+        # ended by us: then nothing is known of the driver.
+        nodes.on("gpu05", "probe", lines("#slurmtop seen ", "#slurmtop done"))
+        await desk.tick(16)
+        assert nodes.started("gpu05") == 1 + again
