@@ -15,7 +15,8 @@ from slurmtop.model.snapshot import Failure, Trouble
 
 #: Slurm creates a step in less than a second or says why not; a node may be slow to start it.
 START_TIMEOUT_S = 15.0
-_CLOSE_WAIT_S = 2.0
+#: It takes 30 ms where nothing holds it up; one that is ended harder shows as cancelled.
+_CLOSE_WAIT_S = 4.0
 _TERM_WAIT_S = 0.7
 _STDERR_BYTES = 64 * 1024
 _BLOCK = 64 * 1024
