@@ -14,7 +14,7 @@ from slurmtop.model.rights import Rights
 from slurmtop.model.snapshot import Parsed, Snapshot, SourceHealth
 from slurmtop.store.nodes import NodeRow, NodeView
 from slurmtop.ui.gpu_feed import hosts_of
-from slurmtop.ui.present.node_detail import Admission
+from slurmtop.ui.present.node_card import Admission
 from slurmtop.ui.services import QueuePoller, Services
 
 

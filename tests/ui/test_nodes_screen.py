@@ -189,6 +189,22 @@ async def test_full_use_at_little_power_is_not_shown_as_work() -> None:
         assert "perhaps WAITS (full use at little power)" in screen_text(app)
 
 
+async def test_gpus_that_are_not_seen_are_told() -> None:
+    bench = NodesBench(uid=0)
+    app = bench.app()
+    async with app.run_test(size=(140, 40)) as pilot:
+        await bench.open(pilot, [make_node("gpu02", "mixed", used=8)])
+        await bench.advance(pilot, 2)
+        look = a_look(bench.clock)
+        assert look.gpus is not None
+        few = replace(look, gpus=replace(look.gpus, samples=look.gpus.samples[:3]))
+        await bench.look(pilot, few)
+        assert "3 of 8 GPUs are seen: the others are hidden" in screen_text(app)
+        later = bench.clock.now() + timedelta(seconds=5)
+        await bench.look(pilot, replace(few, inside="4711", gpus_at=later))
+        assert "3 of 8 GPUs are shown to this login: those of job 4711" in screen_text(app)
+
+
 async def test_lost_gpus_of_a_look_stand_in_the_table() -> None:
     bench = NodesBench(uid=0)
     app = bench.app()

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, cast
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.store.nodes import NodeRow
-from slurmtop.ui.present.node_detail import NodeCard, detail_lines
+from slurmtop.ui.present.node_card import NodeCard
+from slurmtop.ui.present.node_detail import detail_lines
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.widgets.lines import LinesView
 
