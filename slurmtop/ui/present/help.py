@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from slurmtop.store.node_query import NODE_KEYS
 from slurmtop.store.query_keys import QUERY_KEYS
 from slurmtop.ui.keys import KEYS, Key, Level, key_sign
 from slurmtop.ui.present.spans import Line, wrap
@@ -24,6 +25,7 @@ _FILTER = (
     f"Keys: {', '.join(f'{key}:' for key in QUERY_KEYS)}. A comma is or; numbers take < <= > >=.",
     "Examples: train state:failed,timeout · user:anna gpu:>=8 -node:gpu07 · time:>2h part:gpu",
     "All of it with examples: docs/filter.md",
+    f"On the Nodes screen: {', '.join(f'{key}:' for key in NODE_KEYS)}; see docs/nodes.md",
 )
 _STATES = (
     "A group counts its jobs: R running, S suspended, CG ending, PD pending, F failed, CD done, "
