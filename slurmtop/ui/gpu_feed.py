@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
-from slurmtop.collect.clock import cancel_and_wait, spawn
+from slurmtop.collect.clock import spawn
 from slurmtop.model.gpu import GpuSample
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
@@ -24,6 +24,10 @@ from slurmtop.ui.services import GpuWatching, Services
 KEPT_S = 60.0
 #: News of many nodes are told together, at most this often.
 GATHER_S = 0.5
+#: Leaving slurmtop waits this long for watches to end; what is left ends with the loop.
+CLOSING_S = 2.0
+#: A new watch waits this long for those that were told to end.
+ENDING_S = 10.0
 #: How often it is worked out anew which other jobs are there, and how much a job uses.
 SHARES_S = 30.0
 USE_S = 10.0
@@ -48,7 +52,7 @@ class GpuFeed:
 
     A view is a word of the caller's (``job 4711``, ``nodes``); ``show`` starts its watch,
     ``leave`` lets it go on for a minute at the most. While nobody touches a key (``idle``) no
-    node is asked. ``aclose`` returns when nothing of it runs any more.
+    node is asked. ``aclose`` ends all of it.
     """
 
     def __init__(
@@ -66,6 +70,8 @@ class GpuFeed:
         self._watches: dict[str, _Watch] = {}
         self._news: set[str] = set()
         self._telling: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
         self.book = GpuBook()
         self.uses = UseBook()
         self.paused = False
@@ -81,7 +87,7 @@ class GpuFeed:
         Watches of views that were left end at once where they would ask one of these nodes, too.
         """
         watch_gpus, wanted = self._services.watch_gpus, tuple(hosts)
-        if watch_gpus is None:
+        if watch_gpus is None or self._closed:
             return
         before = self._watches.get(view)
         if before is not None and before.hosts == wanted and _run(before.job) == _run(job):
@@ -105,8 +111,8 @@ class GpuFeed:
     def stop(self, view: str) -> None:
         """End the watch of a view now."""
         watch = self._watches.pop(view, None)
-        if watch is not None and watch.task is not None:
-            watch.task.cancel()
+        if watch is not None:
+            self._end(watch)
 
     def poke(self, view: str) -> None:
         """Try at once what has failed."""
@@ -128,17 +134,18 @@ class GpuFeed:
         for view, watch in self._watches.items():
             if not idle:
                 self._start(view, watch)
-            elif watch.task is not None:
-                watch.task.cancel()
-                watch.task = None
+            else:
+                self._end(watch)
 
     async def aclose(self) -> None:
-        """End every watch and wait until it is gone."""
-        tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
+        """End every watch and wait until it is gone, but not for a node that hangs."""
+        self._closed = True
+        for view in list(self._watches):
+            self.stop(view)
         if self._telling is not None:
-            tasks.append(self._telling)
-        self._watches.clear()
-        await cancel_and_wait(*tasks)
+            self._telling.cancel()
+        if self._ending:
+            await asyncio.wait(set(self._ending), timeout=CLOSING_S)
 
     def use_of(self, key: JobKey) -> JobUse | None:
         """How much of its GPUs a job uses: by the site's exporter or the last look, the newer."""
@@ -166,8 +173,21 @@ class GpuFeed:
 
     def _start(self, view: str, watch: _Watch) -> None:
         if watch.task is None and not self.paused:
-            watch.task = spawn(watch.watching.run(), name=f"GPU watch: {view}")
+            watch.task = spawn(self._run(watch.watching), name=f"GPU watch: {view}")
             watch.task.add_done_callback(self._ended)
+
+    async def _run(self, watching: GpuWatching) -> None:
+        """Begin only when what ran before has left its nodes: nothing piles up there."""
+        if self._ending:
+            await asyncio.wait(set(self._ending), timeout=ENDING_S)
+        await watching.run()
+
+    def _end(self, watch: _Watch) -> None:
+        task, watch.task = watch.task, None
+        if task is not None and not task.done():
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+            task.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

@@ -70,6 +70,9 @@ class FakeWatch:
     ) -> None:
         self.hosts, self.job, self.on_look = tuple(hosts), job, on_look
         self.started = self.ended = self.pokes = 0
+        self.leaving = asyncio.Event()
+        """While it is not set, an end takes as long as a node that hangs."""
+        self.leaving.set()
 
     def runs(self) -> bool:
         return self.started > self.ended
@@ -79,6 +82,7 @@ class FakeWatch:
         try:
             await asyncio.Event().wait()
         finally:
+            await self.leaving.wait()
             self.ended += 1
 
     def poke(self) -> None:

@@ -582,6 +582,24 @@ async def test_looks_of_views_that_were_left_end_where_another_looks_there() -> 
         assert not bench.watch.runs()
 
 
+async def test_a_new_watch_waits_until_the_one_before_has_left_the_nodes() -> None:
+    bench = GpuBench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.gpus(pilot)
+        first = bench.watch
+        first.leaving.clear()
+        app.gpus.second_passed(idle=True)
+        await settle()
+        assert first.runs(), "it takes its time"
+        app.gpus.second_passed(idle=False)
+        await settle()
+        assert first.started == 1
+        first.leaving.set()
+        await settle()
+        assert (first.started, first.ended) == (2, 1)
+
+
 def _odd_look(at_s: float, sample: GpuSample) -> HostLook:
     at = make_job().start
     assert at is not None

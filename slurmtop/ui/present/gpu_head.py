@@ -11,7 +11,14 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import JobWork, Odd, WorkVerdict
-from slurmtop.ui.present.gpu_grid import LOST, STALE_S, UNKNOWN, GridRow, metric_title, short_value
+from slurmtop.ui.present.gpu_grid import (
+    LOST,
+    STALE_S,
+    UNKNOWN,
+    GridRow,
+    metric_title,
+    short_value,
+)
 from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
 
 HEAD_LINES = 2
@@ -80,7 +87,7 @@ def head_lines(
     first = ends(left, ((title, "strong"),), width)
     if head.chart:
         return (first, cut_line(((head.chart, "strong"),), width))
-    return (first, cut_line(join(_judgement(head)), width))
+    return (first, cut_line(join(_judgement(head, rows)), width))
 
 
 def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime, *, short: bool) -> list[Line]:
@@ -121,8 +128,11 @@ def _known(value: float | None) -> bool:
     return value is not None
 
 
-def _judgement(head: GpuHead) -> list[Line]:
+def _judgement(head: GpuHead, rows: Sequence[GridRow]) -> list[Line]:
     parts: list[Line] = []
+    cells = [cell for row in rows if row.answered for cell in row.cells]
+    if cells and all(cell.sign == NO_VALUE and not cell.text for cell in cells):
+        parts.append(((f"no source here tells {head.metric.label}", "warn"),))
     verdict = head.verdict
     if verdict is not None:
         words, role = _WORK[verdict.state]
