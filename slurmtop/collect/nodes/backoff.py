@@ -44,6 +44,6 @@ class BackOff:
         wait_s = min(wait_s, _LONGEST_S) * (1 + self._jitter() / 2)
         self._last[host] = _Last(failure, failures, self._clock.monotonic() + wait_s)
 
-    def forget(self, host: str) -> None:
-        """It answered, or somebody asks for a new try: no wait is left."""
-        self._last.pop(host, None)
+    def forget(self, host: str) -> bool:
+        """It answered, or somebody asks for a new try: no wait is left. True: it had failed."""
+        return self._last.pop(host, None) is not None

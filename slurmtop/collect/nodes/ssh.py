@@ -126,14 +126,17 @@ class SshWay:
                 process = await self._run(link, host, script)
         except NodeUnreachable as error:
             self._back_off.failed(host, error.failure)
+            if error.failure.trouble is Trouble.DENIED:
+                # Settings and keys may be mended until the next try.
+                self._book.forget(host)
             raise
         self._back_off.forget(host)
         return process
 
     def forget(self, host: str) -> None:
         """Try ``host`` again at once: the list of jobs changed, or somebody asks for it."""
-        self._back_off.forget(host)
-        self._book.forget_keys()
+        if self._back_off.forget(host):
+            self._book.forget(host)
 
     async def close_idle(self) -> None:
         """Close what carried nothing for a minute, and forget what broke."""
@@ -277,8 +280,6 @@ class SshWay:
                     failure = explain_login(error.attempt, error.error)
                     dropped = failure.trouble is Trouble.BUSY and not error.attempt.greeted
                     if wait_s is None or not dropped:
-                        if failure.trouble is Trouble.DENIED:
-                            self._book.forget_keys()
                         raise NodeUnreachable(to.host, failure) from error.error
                     await self._clock.sleep(wait_s * (1 + random.random()))  # noqa: S311
         except BaseException:

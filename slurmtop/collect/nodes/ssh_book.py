@@ -133,8 +133,10 @@ class SshBook:
             return self._environ.get(named[1:].strip("{}"), "")
         return self._path(named, settings) if named else ""
 
-    def forget_keys(self) -> None:
-        """Read keys and known hosts anew: with them a login failed, and they may be mended."""
+    def forget(self, host: str) -> None:
+        """Ask and read anew what led to a failure: settings, keys and known hosts may be mended."""
+        for words in [words for words in self._settings if words[-1] == host]:
+            del self._settings[words]
         self._keys.clear()
         self._known.clear()
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -186,9 +187,7 @@ async def _open_socket(attempt: Attempt) -> socket.socket:
     limit_s = min(CONNECT_TIMEOUT_S, settings.connecttimeout_s or CONNECT_TIMEOUT_S)
     failed: OSError = TimeoutError()
     async with asyncio.timeout(limit_s):
-        found = await loop.getaddrinfo(
-            settings.hostname, settings.port, family=family, type=socket.SOCK_STREAM
-        )
+        found = await _addresses(settings.hostname, settings.port, family)
         for kind, type_, proto, _, address in found:
             sock = socket.socket(kind, type_, proto)
             sock.setblocking(False)
@@ -205,6 +204,33 @@ async def _open_socket(attempt: Attempt) -> socket.socket:
             else:
                 return sock
     raise failed
+
+
+async def _addresses(host: str, port: int, family: int) -> list[Any]:
+    """What ``getaddrinfo`` says, from a thread that may be left behind: a name server that hangs
+    must not keep slurmtop from leaving, as a thread of the loop's own pool would."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[Any]] = loop.create_future()
+
+    def tell(found: list[Any] | None, error: OSError | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(found or [])
+
+    def ask() -> None:
+        found, error = None, None
+        try:
+            found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as failed:
+            error = failed if isinstance(failed, OSError) else socket.gaierror(str(failed))
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, found, error)
+
+    threading.Thread(target=ask, name=f"address of {host}", daemon=True).start()
+    return await answer
 
 
 def _host_key_algs(attempt: Attempt) -> list[str]:

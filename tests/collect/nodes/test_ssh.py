@@ -371,10 +371,18 @@ async def test_a_failure_is_told_again_until_its_time_is_over(here: Desk, node: 
     here.host("down", free)
     first = await refused(here, "down")
     here.host("down", node)
-    here.way._book._settings.clear()
     assert await refused(here, "down") is first
     await here.clock.advance(4)
+    again = await refused(here, "down")
+    assert (again is first, again.trouble) == (False, Trouble.DOWN)
+    # Somebody has mended the settings, and asks for a new try.
+    here.way.forget("down")
     assert (await ask(here.way, "down", "echo up")).stdout == b"up\n"
+
+
+async def test_an_agent_that_is_gone_costs_nothing(here: Desk, node: Node) -> None:
+    here.host("gpu01", node, identityagent="/nonexistent/agent")
+    assert (await ask(here.way, "gpu01", "echo in")).stdout == b"in\n"
 
 
 async def test_jump_hosts_share_one_connection(here: Desk, node: Node) -> None:
