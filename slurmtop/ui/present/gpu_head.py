@@ -13,6 +13,7 @@ from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import JobWork, Odd, WorkVerdict
 from slurmtop.ui.present.gpu_grid import (
     LOST,
+    NO_VALUE,
     STALE_S,
     UNKNOWN,
     GridRow,
