@@ -39,6 +39,8 @@ from tests.fakes import FakeClock, FakeRunner
         ("scontrol requeue 7_[1,3-5]", 1),
         ("scontrol -M beta update JobId=7,8_[1,2] TimeLimit=5", 2),
         ("squeue -h -s --local -j 7,8 -O StepID", 1),
+        ("srun --overlap --jobid=7 --nodes=4 --ntasks=4 /bin/sh", 6),
+        ("srun --overlap --jobid=7 /bin/sh", 3),
         ("sacct -j 7", 0),
         ("nvidia-smi", 0),
     ],
@@ -81,3 +83,17 @@ async def test_failing_calls_and_streams_are_counted_and_files_are_free() -> Non
     assert (await metered.stat("/log")).size == 3
     assert await metered.list("/") == ("log",)
     assert metered.total == 4
+
+
+async def test_what_runs_beside_is_counted_and_kept_until_it_ends() -> None:
+    clock = FakeClock()
+    metered = MeteredRunner(FakeRunner(clock), clock)
+    ended = metered.beside(("srun", "--nodes=2"))
+    assert metered.calls_last_minute() == metered.total == 4
+    assert metered.by_program == {"srun": 1}
+    (ran,) = metered.recent()
+    assert ran.took_s is None
+    await clock.advance(3)
+    ended(1, "exit 1")
+    (ran,) = metered.recent()
+    assert (ran.argv[0], ran.took_s, ran.rc, ran.trouble) == ("srun", 3.0, 1, "exit 1")

@@ -1,6 +1,7 @@
 """A recording replays what was seen, without its secrets, for its owner alone."""
 
 import json
+import math
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurmtop.collect.metered import MeteredRunner
 from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.record_form import (
     bytes_form,
@@ -21,14 +23,17 @@ from slurmtop.collect.record_form import (
 )
 from slurmtop.collect.recording import RecordingExists, RecordingRunner
 from slurmtop.collect.replay import ReplayRunner
+from slurmtop.collect.streams import closing
 from slurmtop.model.ports import (
     Command,
     Completed,
     FileStat,
     FileTimeout,
+    NodeUnreachable,
     ReplayMiss,
     RunnerError,
 )
+from slurmtop.model.snapshot import Failure, Trouble
 from tests.fakes import START, FakeClock, FakeRunner
 
 MARK = b"\x1eAbCdEf"
@@ -139,6 +144,55 @@ async def test_commands_that_could_not_start_come_back_as_such(tape: Tape) -> No
     with pytest.raises(RunnerError, match="out of memory") as error:
         _ = [chunk async for chunk in replay.stream(Command(("sinfo",)))]
     assert error.value.__cause__ is None
+
+
+async def test_nodes_that_could_not_be_reached_come_back_as_such(tape: Tape) -> None:
+    failures = [
+        Failure(Trouble.DENIED, "gpu01 accepts no key of yours.", "Permission denied", 300.0),
+        Failure(Trouble.DOWN, f"gpu01 hung up; token {SECRET}.", "", None),
+        Failure(Trouble.TOO_OLD, "srun here does not know --overlap.", "", math.inf),
+    ]
+    command = Command(("nvidia-smi", "-L"), host="gpu01")
+    for failure in failures:
+        tape.inner.on_call("nvidia-smi*", NodeUnreachable("gpu01", failure))
+        with pytest.raises(NodeUnreachable):
+            await tape.recorder.run(command)
+        with pytest.raises(NodeUnreachable):
+            _ = [chunk async for chunk in tape.recorder.stream(command)]
+    replay = await tape.replay()
+    assert replay.bad == 0
+    assert SECRET not in (tape.path / "commands.jsonl").read_text()
+    for failure in failures:
+        with pytest.raises(NodeUnreachable) as error:
+            await replay.run(command)
+        assert error.value.host == "gpu01"
+        assert error.value.failure.trouble is failure.trouble
+        assert error.value.failure.retry_after_s == failure.retry_after_s
+        with pytest.raises(NodeUnreachable):
+            _ = [chunk async for chunk in replay.stream(command)]
+    with pytest.raises(ReplayMiss):
+        await replay.run(Command(("nvidia-smi", "-L"), host="gpu02"))
+
+
+async def test_a_stream_that_is_left_ends_at_its_source_at_once(tape: Tape) -> None:
+    ended: list[str] = []
+
+    async def endless(_command: Command) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"row\n"
+        finally:
+            ended.append("source")
+
+    tape.inner.stream = endless  # type: ignore[assignment]
+    metered = MeteredRunner(tape.recorder, tape.clock)
+    async with closing(metered.stream(Command(("nvidia-smi",), host="gpu01"))) as rows:
+        assert await anext(rows) == b"row\n"
+        assert await anext(rows) == b"row\n"
+    assert ended == ["source"]
+    replay = await tape.replay()
+    command = Command(("nvidia-smi",), host="gpu01")
+    assert [chunk async for chunk in replay.stream(command)] == [b"row\nrow\n"]
 
 
 async def test_files_come_back_as_they_were(tape: Tape) -> None:

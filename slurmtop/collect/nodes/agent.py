@@ -29,10 +29,10 @@ AGENT_NAME = "slurmtop-agent"
 REQUEST_NAME = "slurmtop-request"
 SCRIPT_NAME = "slurmtop-script"
 _FILTER_NAME = "slurmtop-filter"
-_WATCHDOG_NAME = "slurmtop-watchdog"
 #: An agent that hears nothing for so long ends: an srun that is killed, or a login node that
 #: falls over, does not close the stdin of its tasks (seen on 22.05.8).
 SILENCE_S = 150.0
+_TICKS = 5
 PING_S = 30.0
 PING = b"PING 0 * -\n"
 #: The kernel takes no word longer than 128 KiB, and a script arrives as one, in base64.
@@ -76,8 +76,14 @@ members() {
 end() {
   sids=
   for sid in "$@"; do
-    [ ! -d "/proc/$sid" ] || grep -qa @REQUEST@ "/proc/$sid/cmdline" 2>/dev/null || continue
-    sids="$sids $sid"
+    # It may not have begun yet; what never gets our name is another's by now.
+    for _ in 1 2 3 4 5; do
+      if [ ! -d "/proc/$sid" ] || grep -qa @REQUEST@ "/proc/$sid/cmdline" 2>/dev/null; then
+        sids="$sids $sid"
+        break
+      fi
+      sleep 0.1
+    done
   done
   pids=$(members)
   [ -n "$pids" ] || return 0
@@ -90,20 +96,32 @@ end() {
   done
   kill -KILL $pids 2>/dev/null
 }
-/bin/sh -c "echo \$\$; $filter" @FILTER@ "$me" | {
+{
+  (
+    # Its sleep dies with it and holds no pipe open.
+    trap 'kill "$!" 2>/dev/null; exit 0' TERM
+    while :; do
+      sleep @TICK@ >/dev/null &
+      wait "$!"
+      echo 'TICK 0 * -'
+    done
+  ) &
+  ticker=$!
+  /bin/sh -c "echo \$\$; $filter" @FILTER@ "$me"
+  kill -TERM "$ticker" 2>/dev/null
+} | {
   trap : TERM
   running=
-  dog=
+  quiet=0
   read -r filter
-  heard() {
-    [ -z "$dog" ] || kill -TERM "-$dog" 2>/dev/null
-    setsid /bin/sh -c 'sleep @SILENCE@; kill -TERM "$1"' @WATCHDOG@ "$filter" </dev/null >&2 &
-    dog=$!
-  }
-  heard
   printf '%s HELLO %s\n' "$t" "$me"
   while read -r verb id host body; do
-    [ "$verb" != PING ] || { heard; continue; }
+    if [ "$verb" = TICK ]; then
+      quiet=$((quiet + 1))
+      [ "$quiet" -le @TICKS@ ] || kill -TERM "$filter" 2>/dev/null
+      continue
+    fi
+    quiet=0
     [ "$host" = "$me" ] || continue
     case $id in '' | *[!0-9]*) continue ;; esac
     case $verb in
@@ -123,7 +141,6 @@ end() {
   done
   all=
   for one in $running; do all="$all ${one#*:}"; done
-  kill -TERM "-$dog" 2>/dev/null
   [ -z "$all" ] || end $all
 }
 exit 0
@@ -140,8 +157,8 @@ def agent_script() -> str:
         ("@REQUEST@", REQUEST_NAME),
         ("@SCRIPT@", SCRIPT_NAME),
         ("@FILTER@", _FILTER_NAME),
-        ("@WATCHDOG@", _WATCHDOG_NAME),
-        ("@SILENCE@", f"{SILENCE_S:g}"),
+        ("@TICK@", f"{SILENCE_S / _TICKS:g}"),
+        ("@TICKS@", str(_TICKS)),
     ):
         text = text.replace(place, word)
     return text

@@ -137,6 +137,34 @@ async def test_a_killed_request_takes_all_that_it_started(served: Served) -> Non
     assert not alive(other)
 
 
+def left_behind(word: str) -> list[str]:
+    """Processes with ``word`` in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if word.encode() in (folder / "environ").read_bytes() and alive(int(folder.name)):
+                found.append(f"{folder.name} {(folder / 'cmdline').read_bytes()!r:.80}")
+    return found
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=[Path(path).name for path in SHELLS])
+async def test_whatever_comes_in_a_burst_nothing_is_left_behind(shell: str) -> None:
+    word = f"slurmtop-burst-{os.getpid()}-{Path(shell).name}"
+    environ = {"SLURMD_NODENAME": "gpu01", "PATH": os.environ["PATH"], "TESTED": word}
+    async with serving(shell, environ) as served:
+        served.send(agent.PING * 300)
+        for number in range(20):
+            served.run(number, "sleep 300")
+            served.send(agent.kill_line(number, "gpu01"))
+        for number in range(20):
+            await served.ended(number)
+        await until(lambda: len(left_behind(word)) <= 6, "the end of all requests")
+        served.run(30, "sleep 300")
+        served.send(agent.PING)
+        assert await served.close() == 0
+        await until(lambda: not left_behind(word), "nothing left")
+
+
 async def test_it_ends_with_its_stdin_and_so_does_everything(served: Served) -> None:
     served.run(1, "sleep 300 & echo $!; while :; do echo x; sleep 0.05; done")
     await until(lambda: b"x" in served.output(1), "output")
