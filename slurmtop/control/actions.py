@@ -192,20 +192,19 @@ class Action:
 
     @property
     def command_lines(self) -> tuple[str, ...]:
-        """The commands as a person would type them; a script for nodes is told once, as the
-        function that stands in its place then."""
+        """The commands as a person would type them; a script for nodes is told once, behind them,
+        as the function that stands in its place."""
         hosts = self.hosts or (None,) * len(self.argvs)
         out: list[str] = []
+        scripts: dict[str, None] = {}
         for argv, host in zip(self.argvs, hosts, strict=True):
             if host is None:
                 out.append(" ".join(_shown(word) for word in argv))
                 continue
             # /bin/sh -c SCRIPT NAME ARGUMENTS
             out.append(f"on {host}: {' '.join(argv[3:])}")
-            script = f"{argv[3]}() {{ {' '.join(argv[2].split())} }}"
-            if script not in out:
-                out.insert(0, script)
-        return tuple(out)
+            scripts[f"where {argv[3]}() {{ {' '.join(argv[2].split())} }}"] = None
+        return (*out, *scripts)
 
     def confirmed_by(self, typed: str) -> bool:
         """Does ``typed`` confirm it? Any answer does where one key is enough."""

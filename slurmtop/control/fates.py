@@ -160,7 +160,8 @@ def process_rows(
     for who, process, fate, why in rows:
         groups.setdefault((who, fate, why), []).append(process)
     return tuple(
-        Reaction(_named(who, those, ranks), fate, why) for (who, fate, why), those in groups.items()
+        Reaction(_named(who, those, ranks), fate, why, count=len(those))
+        for (who, fate, why), those in groups.items()
     )
 
 

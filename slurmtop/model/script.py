@@ -231,7 +231,8 @@ class Reaction:
     """``who`` gets the signal (``batch shell``, ``srun step: torchrun agent``), and what it does.
 
     ``why`` is the ground for it, in words; ``line`` where in the script it stands. ``ends_job``
-    is true where the signal is handled and the script then comes to its end.
+    is true where the signal is handled and the script then comes to its end. ``count`` is how many
+    processes it stands for, where they were looked at.
     """
 
     who: str
@@ -239,3 +240,4 @@ class Reaction:
     why: str
     line: int | None = None
     ends_job: bool = False
+    count: int = 1

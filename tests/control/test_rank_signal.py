@@ -86,11 +86,11 @@ def test_one_command_a_node_with_each_pid_and_its_start() -> None:
     )
     assert made.hosts == ("gpu01", "gpu02")
     assert made.reactions == (
-        Reaction("4 ranks (0-3) on gpu[01-02]", Fate.HANDLES, "it has a handler for USR1"),
+        Reaction("4 ranks (0-3) on gpu[01-02]", Fate.HANDLES, "it has a handler for USR1", count=4),
     )
     assert made.confirm is ConfirmLevel.YES
-    first, *lines = made.command_lines
-    assert first.startswith("slurmtop-kill() { one() {")
+    *lines, script = made.command_lines
+    assert script.startswith("where slurmtop-kill() { one() {")
     assert lines == [
         "on gpu01: slurmtop-kill USR1 30:300 31:310",
         "on gpu02: slurmtop-kill USR1 30:300 31:310",

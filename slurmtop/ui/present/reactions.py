@@ -32,9 +32,11 @@ def reaction_lines(reactions: Sequence[Reaction], width: int) -> list[Line]:
 
 def sum_text(reactions: Sequence[Reaction]) -> str:
     """``Who gets it (3): 1 dies of it, 2 handles it``: the worst first."""
-    counts = Counter(reaction.fate for reaction in reactions)
+    counts: Counter[Fate] = Counter()
+    for reaction in reactions:
+        counts[reaction.fate] += reaction.count
     parts = [f"{counts[fate]} {fate}" for fate in _ROLES if counts[fate]]
-    return f"Who gets it ({len(reactions)}): {', '.join(parts)}"
+    return f"Who gets it ({counts.total()}): {', '.join(parts)}"
 
 
 def worst_role(reactions: Sequence[Reaction]) -> str:
