@@ -20,6 +20,7 @@ from slurmtop.ui.present.gpu_grid import (
     metric_title,
     short_value,
 )
+from slurmtop.ui.present.job import state_words
 from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
 
 HEAD_LINES = 2
@@ -165,8 +166,10 @@ def why_not(
     phase, tres = job.state.phase, job.tres
     if phase is Phase.PENDING:
         return Why.WAITS, ""
-    if phase not in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING) or not job.nodes:
+    if job.state.ended:
         return Why.OVER, ""
+    if phase not in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING) or not job.nodes:
+        return Why.CANNOT, f"Slurm names no nodes of it here: {state_words(job.state)}."
     if tres.gpus == 0 and not tres.slices_by_type and not tres.shards:
         return Why.NO_GPU, ""
     if not possible:

@@ -127,8 +127,9 @@ class GpusTab(Vertical):
             self.model.set_job(job, hosts, share_of(job).gpus)
         else:
             self._feed.stop(self._view)
-        if self._why is Why.RIGHTS:
-            self.run_worker(self._ask_rights(), group="rights", exclusive=True, exit_on_error=False)
+        asked = any(one.group == "rights" and not one.is_finished for one in self.workers)
+        if self._why is Why.RIGHTS and not asked:
+            self.run_worker(self._ask_rights(), group="rights", exit_on_error=False)
         self._show_rows()
 
     async def _ask_rights(self) -> None:
