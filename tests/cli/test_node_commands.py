@@ -1,6 +1,7 @@
 """``doctor``, ``gpus`` and ``export`` as a person runs them; the nodes are this machine."""
 
 import json
+import signal
 import stat
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cli.stand_ins import StandIns, current_name, detail_text, queue_row, slurmtop
+from tests.cli.test_commands import alive, wait_until
 
 #: It "logs in" by running the command here, or fails as ssh does.
 SSH = """#!/bin/sh
@@ -21,6 +23,10 @@ case $1 in
 gpu02)
     echo "ssh: connect to host gpu02 port 22: Connection refused" >&2
     exit 255 ;;
+gpu03)
+    echo $$ >"{folder}/pid.new"
+    mv "{folder}/pid.new" "{folder}/pid"
+    exec sleep 1000 ;;
 esac
 shift
 PATH={folder}:$PATH exec sh -c "$*"
@@ -288,3 +294,54 @@ def test_output_that_cannot_be_written(environ: dict[str, str]) -> None:
     assert done.returncode == 1
     assert "cannot be written" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_recording_shows_the_same_gpus_and_asks_nobody(
+    slurm: StandIns, environ: dict[str, str], tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "recording")
+    live = json.loads(slurmtop(environ, "gpus", "--json", "--record", folder).stdout)
+    asked = logins(slurm)
+    found = as_json(environ, "gpus", "--replay", folder)
+    assert found["recorded_at"] is not None
+    (job,), (before,) = found["jobs"], live["jobs"]
+    assert [gpu["uuid"] for gpu in job["gpus"]] == [gpu["uuid"] for gpu in before["gpus"]]
+    assert job["hosts_answered"] == 1
+    assert job["hosts"][1]["failure"]
+    assert logins(slurm) == asked
+
+
+def test_a_recording_without_nodes_says_so(
+    slurm: StandIns, environ: dict[str, str], tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "recording")
+    assert slurmtop(environ, "jobs", "--record", folder).returncode == 0
+    done = slurmtop(environ, "gpus", "--replay", folder)
+    assert done.returncode == 1
+    assert "0 of 2 hosts answered" in done.stdout
+    rows = rows_of(as_json(environ, "doctor", "--replay", folder))
+    assert "recording" in rows["nodes"]["why"]
+    assert logins(slurm) == []
+
+
+@pytest.mark.parametrize("command", ["doctor", "gpus"])
+def test_an_interrupt_leaves_no_login_behind(
+    slurm: StandIns, environ: dict[str, str], command: str
+) -> None:
+    words = ("gpu03",) if command == "doctor" else ("--hosts", "gpu03")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slurmtop", command, *words],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        wait_until((slurm.folder / "pid").exists)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (130, b"", b"")
+    wait_until(lambda: not alive(int((slurm.folder / "pid").read_text())), 10.0)
