@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from slurmtop.config import LARGEST_FILE, SETTINGS, Config, ConfigError, config_path, load_config
+from slurmtop.config import (
+    LARGEST_FILE,
+    SETTINGS,
+    Config,
+    ConfigError,
+    NodeAccess,
+    config_path,
+    load_config,
+)
 from slurmtop.ui.keys import KEYS
 
 IDS = [key.id for key in KEYS]
@@ -48,7 +56,7 @@ def test_every_setting(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         "theme: slurmtop-light\nqueue_interval_s: 30\nread_only: true\nall_users: true\n"
-        "syslog: true\n"
+        "syslog: true\nnode_access: srun\n"
         "exporter_url: http://{host}:9400/metrics\nprometheus_url: https://prom.example:9090\n"
         "dcgm: off\n"
         "keymap:\n  jobs.sort: f5\n  app.jobs: [1, f1]\n",
@@ -59,6 +67,8 @@ def test_every_setting(tmp_path: Path) -> None:
         read_only=True,
         all_users=True,
         syslog=True,
+        node_access=NodeAccess.SRUN,
+        node_access_from=str(tmp_path / "config.yaml"),
         exporter_url="http://{host}:9400/metrics",
         prometheus_url="https://prom.example:9090",
         dcgm="off",
@@ -71,6 +81,7 @@ def test_every_setting(tmp_path: Path) -> None:
         "read_only",
         "all_users",
         "syslog",
+        "node_access",
         "exporter_url",
         "prometheus_url",
         "dcgm",
@@ -213,4 +224,18 @@ def test_where_the_settings_are() -> None:
     assert config_path({"XDG_CONFIG_HOME": "/x"}, home) == Path("/x/slurmtop/config.yaml")
     assert config_path({"XDG_CONFIG_HOME": "rel"}, home) == Path(
         "/home/anna/.config/slurmtop/config.yaml"
+    )
+
+
+def test_a_site_that_closes_its_nodes_means_everybody(tmp_path: Path) -> None:
+    config = load(tmp_path, "node_access: ssh\n", site="node_access: off\n")
+    assert config.node_access is NodeAccess.OFF
+    assert config.node_access_from == str(tmp_path / "site.yaml")
+    config = load(tmp_path, "node_access: off\n", site="node_access: ssh\n")
+    assert config.node_access is NodeAccess.OFF
+    assert config.node_access_from == str(tmp_path / "config.yaml")
+    config = load(tmp_path, "", site="node_access: openssh\n")
+    assert config.node_access is NodeAccess.OPENSSH
+    assert "one of auto, ssh, openssh, srun, off is wanted" in refusal(
+        tmp_path, "node_access: telnet\n"
     )

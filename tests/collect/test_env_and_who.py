@@ -5,7 +5,7 @@ import pwd
 
 import pytest
 
-from slurmtop.collect.env import child_environment, wanted_clusters
+from slurmtop.collect.env import child_environment, srun_environment, wanted_clusters
 from slurmtop.collect.who import Who, current_user
 
 
@@ -61,3 +61,19 @@ def test_C19_the_user_comes_from_the_password_database(monkeypatch: pytest.Monke
 def test_an_unknown_uid_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 4_000_001_234)
     assert current_user() == Who(4_000_001_234, "4000001234")
+
+
+def test_srun_gets_nothing_of_an_allocation_around_it() -> None:
+    around = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_NNODES": "4",
+        "SLURM_CPU_BIND": "quiet",
+        "SLURMD_NODENAME": "gpu01",
+        "SRUN_DEBUG": "3",
+        "SBATCH_GPUS": "8",
+        "PMIX_RANK": "0",
+    }
+    kept = {"SLURM_CONF": "/etc/slurm.conf", "SLURM_JWT": "x", "PATH": "/bin", "HOME": "/home/anna"}
+    given = srun_environment({**around, **kept})
+    assert not set(around) & set(given)
+    assert {name: given[name] for name in kept} == kept
