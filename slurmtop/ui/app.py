@@ -1,14 +1,12 @@
 """The app: holds the services and the queue, and hands keys and news to its screens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from textual import events
-from textual.app import App
 from textual.command import CommandPalette
-from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
@@ -42,10 +40,10 @@ from slurmtop.ui.screens.help import HelpScreen
 from slurmtop.ui.screens.jobs import JobsScreen
 from slurmtop.ui.screens.leave import LeaveScreen
 from slurmtop.ui.services import Services
-from slurmtop.ui.themes import NoColours, chosen_theme, load_themes, variable_defaults
+from slurmtop.ui.themed import ThemedApp
 
 
-class SlurmtopApp(App[None]):
+class SlurmtopApp(ThemedApp):
     """What screens may use: ``services``, ``book``, ``health``, ``open_job``, ``job_now``.
 
     Every screen on the stack is told of :class:`QueueChanged`, :class:`HealthChanged` and
@@ -69,12 +67,7 @@ class SlurmtopApp(App[None]):
         self.underway: list[Underway] = []
         """Actions between the yes and their outcome."""
         self._unseen: Screen[Any] | None = None
-        loaded = load_themes()
-        self._own_themes = tuple(theme.name for theme in loaded.themes)
-        self._troubles = [*loaded.failures, *services.config.notes]
-        self._troubles += key_troubles
-        for theme in loaded.themes:
-            self.register_theme(theme)
+        self._troubles = [*services.config.notes, *key_troubles]
 
     @property
     def book(self) -> JobBook:
@@ -87,23 +80,10 @@ class SlurmtopApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         return JobsScreen()
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return variable_defaults(self.current_theme)
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        filters = super().get_line_filters()
-        return [*filters, NoColours()] if self.no_color else filters
-
     def on_mount(self) -> None:
         self.set_keymap(self.own_keys)
-        self.theme, trouble = chosen_theme(
-            self.services.config.theme,
-            self.available_themes,
-            self.console.color_system,
-            self.theme,
-        )
-        self._troubles += trouble
-        for sentence in self._troubles:
+        self.start_theme(self.services.config.theme)
+        for sentence in (*self.theme_troubles, *self._troubles):
             self.notify(sentence, severity="warning", markup=False, timeout=12)
         self._start_feed()
         self.run_worker(self._run_seconds(), group="seconds", exit_on_error=False)
@@ -293,13 +273,3 @@ class SlurmtopApp(App[None]):
 
     def action_commands(self) -> None:
         self.push_screen(CommandLogScreen())
-
-    def action_next_theme(self) -> None:
-        names = self._own_themes or tuple(self.available_themes)
-        later = names.index(self.theme) + 1 if self.theme in names else 0
-        self.use_theme(names[later % len(names)])
-
-    def use_theme(self, name: str) -> None:
-        """Change the colours now; the settings file is left as it is."""
-        self.theme = name
-        self.notify(f"theme {name}", markup=False, timeout=2)
