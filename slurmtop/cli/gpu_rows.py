@@ -87,7 +87,8 @@ def odd_words(one: JobGpus) -> dict[GpuRef, tuple[str, ...]]:
     """GPUs that stand out among those of the job, and in what: suspects, not culprits."""
     known = [(ref_of(host.look.host, gpu), gpu) for host in one.hosts for gpu in host.gpus or ()]
     found: dict[GpuRef, tuple[str, ...]] = {}
-    for metric in METRICS:
+    # Among GPUs of one limit the power itself says the same as its share.
+    for metric in (one for one in METRICS if one.id != "watts"):
         for odd in odd_ones(known, metric.pick, least=metric.least):
             says = f"{metric.label} {metric.format(odd.value)}, others {metric.format(odd.usual)}"
             found[odd.gpu] = (*found.get(odd.gpu, ()), says)
@@ -144,7 +145,9 @@ def _notes(one: JobGpus) -> list[str]:
     out: list[str] = []
     for host in one.hosts:
         name = visible(host.look.host)
-        out.extend(f"  {name}: {text}" for text in host_words(host))
+        for text in host_words(host):
+            # Many a sentence begins with its node.
+            out.append(f"  {text}" if text.startswith(f"{name} ") else f"  {name}: {text}")
     return out
 
 
@@ -182,7 +185,8 @@ def state_words(host: HostGpus, gpu: GpuSample, odd: Sequence[str]) -> list[str]
     """What is to be said of one GPU, worst first; empty where all is well."""
     findings = judge_gpu(gpu, host.node.samples).findings
     out = [one.says for one in findings if one.level is not Level.OK]
-    out.extend(f"odd one: {text}" for text in odd)
+    if odd:
+        out.append(f"odd one: {'; '.join(odd)}")
     work = _WORK_WORDS.get(work_of(gpu))
     if work is not None:
         out.append(work)

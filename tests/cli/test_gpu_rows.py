@@ -10,7 +10,7 @@ from tests.cli.gpu_cases import NOW, answered, gpu, job_on, rank, silent, stuck,
 def test_a_node_that_does_not_answer_is_named_and_never_averaged_over() -> None:
     lines = job_lines(two_nodes(), NOW)
     assert lines[0] == "4711 llm-pretrain: 1 of 2 hosts answered, 8 of 16 GPUs seen"
-    assert lines[1].startswith("  gpu02: gpu02 refuses connections on port 22")
+    assert lines[1].startswith("  gpu02 refuses connections on port 22")
     assert lines[2].split()[:4] == ["NODE", "GPU", "RANK", "PID"]
     assert len(lines) == 3 + 8
     found = job_dict(two_nodes())
@@ -26,7 +26,9 @@ def test_the_odd_one_is_marked_in_words() -> None:
     odd = [line for line in lines if "odd one" in line]
     assert len(odd) == 1
     assert odd[0].split()[:6] == ["gpu01", "5", "5", "905", "12", "%"]
-    assert "odd one: utilisation 12 %, others 97 %" in odd[0]
+    assert odd[0].endswith(
+        "odd one: utilisation 12 %, others 97 %; power against limit 20 %, others 87 %"
+    )
     gpus = job_dict(two_nodes())["gpus"]
     assert [bool(one["odd"]) for one in gpus].count(True) == 1
     assert gpus[5]["odd"][0] == "utilisation 12 %, others 97 %"

@@ -211,7 +211,7 @@ def test_gpus_for_a_person(environ: dict[str, str]) -> None:
     done = slurmtop(environ, "gpus")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("4711 llm-pretrain: 1 of 2 hosts answered, 2 of 4 GPUs seen\n")
-    assert "gpu02: gpu02 refuses connections" in done.stdout
+    assert "\n  gpu02 refuses connections" in done.stdout
 
 
 def test_gpus_where_no_node_answers_fails(environ: dict[str, str]) -> None:
