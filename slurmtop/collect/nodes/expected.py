@@ -6,10 +6,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ExpectedJob:
-    """A running job by its raw number (an array task has one of its own), and its nodes."""
+    """A running job by its raw number (an array task has one of its own), and its nodes.
+
+    ``latest`` are those that were told last, which may be some of ``hosts`` only: somebody looks
+    at one node of a job that others look at as a whole.
+    """
 
     job: str
     hosts: tuple[str, ...]
+    latest: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -19,8 +24,18 @@ class Expected:
     _jobs: dict[str, ExpectedJob] = field(default_factory=dict)
 
     def expect(self, job: str, hosts: Iterable[str]) -> None:
+        told = tuple(dict.fromkeys(hosts))
+        known = self.hosts_of(job)
         self._jobs.pop(job, None)
-        self._jobs[job] = ExpectedJob(job, tuple(dict.fromkeys(hosts)))
+        self._jobs[job] = ExpectedJob(job, known if set(told) <= set(known) else told, told)
+
+    def narrow(self, job: str) -> ExpectedJob | None:
+        """Take what was told last for the whole; None where it is."""
+        known = self._jobs.get(job)
+        if known is None or not known.latest or set(known.latest) == set(known.hosts):
+            return None
+        self._jobs[job] = ExpectedJob(job, known.latest, known.latest)
+        return self._jobs[job]
 
     def forget(self, job: str) -> None:
         self._jobs.pop(job, None)

@@ -85,7 +85,7 @@ class NodeRunner:
         hosts = tuple(hosts)
         before = self._expected.hosts_of(job)
         self._expected.expect(job, hosts)
-        if before != hosts:
+        if not set(hosts) <= set(before):
             # Who was refused for want of a job on a node may have one there now.
             for way in self._ways.values():
                 for host in hosts:

@@ -15,7 +15,11 @@ from slurmtop.collect.nodes import agent
 from slurmtop.collect.nodes.expected import Expected, ExpectedJob
 from slurmtop.collect.nodes.remote import RemoteProcess
 from slurmtop.collect.nodes.step import HeldStep
-from slurmtop.collect.nodes.step_failures import wants_het_group, wants_no_gres
+from slurmtop.collect.nodes.step_failures import (
+    wants_het_group,
+    wants_no_gres,
+    wants_other_nodes,
+)
 from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
@@ -157,9 +161,9 @@ class SrunWay:
             if step.refusal is not None:
                 self._ended_by_itself(job, step.refusal, step.opened_at)
             self._let_go(job.job, step)
-        known, failure, until = self._refused.get(job.job, (None, None, 0.0))
-        if failure is not None and known == job and self._clock.monotonic() < until:
-            raise NodeUnreachable(host, failure)
+        last = self._refused.get(job.job)
+        if last is not None and last[0].hosts == job.hosts and self._clock.monotonic() < last[2]:
+            raise NodeUnreachable(host, last[1])
         try:
             step = await self._open(job, host)
         except NodeUnreachable as error:
@@ -198,6 +202,10 @@ class SrunWay:
                         continue
                 if gres and wants_no_gres(said):
                     gres = False
+                    continue
+                fewer = self._expected.narrow(job.job) if wants_other_nodes(said) else None
+                if fewer is not None and host in fewer.hosts:
+                    job = fewer
                     continue
                 raise error
             except BaseException:

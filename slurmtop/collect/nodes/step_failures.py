@@ -111,6 +111,11 @@ def wants_no_gres(stderr: bytes) -> bool:
     return _GRES.search(stderr.decode("utf-8", "replace")) is not None
 
 
+def wants_other_nodes(stderr: bytes) -> bool:
+    """Was it refused for a node that the job has no more?"""
+    return b"node configuration is not available" in stderr
+
+
 def wants_het_group(stderr: bytes) -> bool:
     """Is the job part of a heterogeneous job, which srun knows by its leader only?"""
     return _NOT_LEADER.search(stderr.decode("utf-8", "replace")) is not None

@@ -168,6 +168,25 @@ async def test_a_part_of_a_het_job_goes_by_its_leader(bench: Bench, words: str) 
     ]
 
 
+async def test_a_look_at_one_node_of_a_job_makes_no_second_step(bench: Bench) -> None:
+    bench.expected.expect("7", ["gpu01", "gpu02"])
+    assert await bench.ask() == b"hallo\n"
+    bench.expected.expect("7", ["gpu01"])
+    assert await bench.ask() == b"hallo\n"
+    assert bench.calls == ["--jobid=7 --nodelist=gpu[01-02]"]
+
+
+async def test_a_job_that_lost_a_node_is_reached_on_the_others(bench: Bench) -> None:
+    bench.expected.expect("7", ["gpu01", "gpu02"])
+    bench.expected.expect("7", ["gpu01"])
+    bench.refuse(
+        "--jobid=7 --nodelist=gpu[",
+        "Unable to create step for job 7: Requested node configuration is not available",
+    )
+    assert await bench.ask() == b"hallo\n"
+    assert bench.calls == ["--jobid=7 --nodelist=gpu[01-02]", "--jobid=7 --nodelist=gpu01"]
+
+
 async def test_a_step_that_ends_by_itself_is_told_and_becomes_no_step_a_poll(bench: Bench) -> None:
     held = await bench.way.start("gpu01", b"echo $PPID; sleep 60")
     chunks = held.chunks()
