@@ -83,6 +83,10 @@ async def test_ones_own_node_and_a_free_one(cluster: Cluster, job: str, tmp_path
         await go_to(desk, "gpu02")
         await desk.shows(f"{job} {cluster.tag}-nodes", "8 h100 GPUs, 3 used, 5 free")
         assert "only who has one, an operator or root" not in desk.text
+        await desk.press("enter")
+        await desk.shows("nvidia-smi", "GPU 0", "GPU 7", "over ssh")
+        await desk.shows("kernel log")
+        await desk.press("escape")
         await go_to(desk, "gpu03")
         await desk.shows("only who has one, an operator or root")
         looked = {host for host in desk.app.gpus.book.hosts if host != "gpu02"}
