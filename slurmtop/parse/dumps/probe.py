@@ -214,19 +214,21 @@ def _our_own(
         children.setdefault(one.ppid, []).append(pid)
     me = _number(told.get("self", ""))
     roots = {pid for pid, one in found.items() if pid == me or _is_our_script(one.argv)}
-    ours: set[int] = set()
-    todo = list(roots)
-    while todo:
-        pid = todo.pop()
-        if pid not in ours:
-            ours.add(pid)
-            todo += children.get(pid, [])
+    doors: set[int] = set()
     for pid in roots:
         at = found[pid].ppid
-        while at in found and at not in ours and _is_door(found[at], placed[at]):
-            ours.add(at)
+        while at in found and at not in doors and _is_door(found[at], placed[at]):
+            doors.add(at)
             at = found[at].ppid
-    return ours
+    # The shells of the way have watchdogs beside the script; a sshd has the logins of others.
+    todo = [*roots, *(pid for pid in doors if found[pid].name in _SHELLS)]
+    below: set[int] = set()
+    while todo:
+        pid = todo.pop()
+        if pid not in below:
+            below.add(pid)
+            todo += children.get(pid, [])
+    return doors | below
 
 
 def _is_our_script(argv: list[str]) -> bool:

@@ -132,13 +132,15 @@ def test_slurmtop_itself_is_left_out_and_nobody_else() -> None:
             *one(102, 101, "timeout", *limit),
             *one(900, 102, "sh", *script),
             *one(901, 900, "awk"),
+            *one(902, 101, "sleep"),
+            *one(110, 100, "bash", "A bash", "A -l"),
             *one(200, 1, "sh", *other),
             *one(201, 200, "nvidia-smi"),
             *one(300, 1, "bash", "A bash", "A train-slurmtop-like.sh"),
             *one(301, 300, "python"),
         )
     )
-    assert sorted(found) == [300, 301]
+    assert sorted(found) == [110, 300, 301]
 
 
 def test_the_batch_shell_above_a_slurmtop_in_its_job_stays() -> None:
