@@ -54,8 +54,15 @@ def run(options: Options) -> int:
     if scenario not in SCENARIOS:
         known = ", ".join(sorted(SCENARIOS))
         raise UsageError(f"no scenario {scenario!r}; there are {known}")
-    # Nothing real is asked, and the cluster's time runs fast: look often.
-    config = replace(load_settings(options, os.environ), queue_interval_s=DEMO_INTERVAL_S)
+    # Nothing real is asked, and the cluster's time runs fast: look often. On the simulated nodes
+    # somebody watches every counter.
+    config = replace(
+        load_settings(options, os.environ),
+        queue_interval_s=DEMO_INTERVAL_S,
+        exporter_url="",
+        prometheus_url="",
+        dcgm="on",
+    )
     wiring = open_demo(scenario, options.speed)
     if not has_terminal():
         for line in run_to_end(report_lines(wiring, scenario)):
