@@ -79,7 +79,10 @@ def _ranks(cluster: Cluster, job: str, count: int) -> tuple[Rank, ...]:
             raise ClusterError(text())
         return len(_AT.findall(text())) == count and "\nstep 2/" in text()
 
-    cluster.wait_for(f"{count} ranks of {job} at work", at_work, 120)
+    try:
+        cluster.wait_for(f"{count} ranks of {job} at work", at_work, 120)
+    except ClusterError as error:
+        raise ClusterError(f"{error}\n{text()[-4000:]}") from error
     found = []
     on_node: dict[str, list[tuple[int, int, list[str]]]] = {}
     for rank, host, pid, devices in _AT.findall(text()):

@@ -1,0 +1,51 @@
+"""After slurmtop has gone, in whatever way, nothing of it runs on any node."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.faults import Faults
+from tests.cluster.fixtures import Cluster
+from tests.cluster.gpu_desk import Watchman
+from tests.cluster.layout import NODES
+from tests.cluster.terminal import Terminal, in_terminal
+from tests.cluster.training import Training
+
+#: Way onto the nodes, and how slurmtop ends.
+ENDS = (
+    *((way, how) for way in ("ssh", "openssh", "srun") for how in ("q", "KILL")),
+    ("ssh", "HUP"),
+    ("srun", "TERM"),
+)
+
+
+def look_at_gpus(cluster: Cluster, terminal: Terminal, watchman: Watchman) -> None:
+    """Open the GPUs tab of the only job, as a person does, until all nodes are looked at."""
+    cluster.wait_for("the queue", lambda: "-trains" in terminal.text, 30)
+    terminal.type("\r")
+    cluster.wait_for("the Job page", lambda: "Script" in terminal.text, 30)
+    terminal.type("\t")
+    cluster.wait_for("a look at all nodes", lambda: watchman.looking() == set(NODES), 90)
+
+
+@pytest.mark.parametrize(("way", "how"), ENDS)
+def test_nothing_is_left(
+    cluster: Cluster, training: Training, faults: Faults, tmp_path: Path, way: str, how: str
+) -> None:
+    settings = tmp_path / "config.yaml"
+    settings.write_text(f"node_access: {way}\n")
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    watchman = Watchman(faults)
+    with in_terminal("--config", str(settings), environ=environ) as terminal:
+        look_at_gpus(cluster, terminal, watchman)
+        if how == "q":
+            terminal.type("q")
+        else:
+            terminal.send(signal.Signals[f"SIG{how}"])
+        terminal.wait()
+    watchman.all_gone(cluster)
+    here = cluster.run("ps", "-u", cluster.user, "-o", "args=").stdout
+    assert "slurmtop-gpus" not in here
+    assert "srun --overlap" not in here
+    training.goes_on()
