@@ -32,6 +32,12 @@ PACKAGES = (
     "tmux",
     "python3-venv",
     "ca-certificates",
+    # Login shells and a small userland, as nodes may have them.
+    "busybox",
+    "fish",
+    "ksh",
+    "tcsh",
+    "zsh",
 )
 PROGRAMS = (
     "slurmctld",
@@ -46,6 +52,11 @@ PROGRAMS = (
     "ip",
     "nsenter",
     "useradd",
+    "busybox",
+    "fish",
+    "ksh",
+    "tcsh",
+    "zsh",
 )
 POLICY = Path("/usr/sbin/policy-rc.d")
 
