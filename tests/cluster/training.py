@@ -13,7 +13,6 @@ from tests.cluster.layout import ClusterError
 from tests.cluster.standins.cards import uuid_of
 
 JOBS = Path(__file__).parent / "jobs"
-_AT = re.compile(r"(?m)^rank (\d+) on (\S+) pid (\d+) sees ([\d,]+)$")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -70,24 +69,32 @@ def trains(
 
 
 def _ranks(cluster: Cluster, job: str, count: int) -> tuple[Rank, ...]:
+    log = cluster.log(job)
+
     def text() -> str:
-        log = cluster.log(job)
         return log.read_text() if log.exists() else ""
+
+    def places() -> list[Path]:
+        return [path for path in cluster.dir.glob(f"rank-{job}-*") if not path.suffix]
 
     def at_work() -> bool:
         if "Traceback" in text():
             raise ClusterError(text())
-        return len(_AT.findall(text())) == count and "\nstep 2/" in text()
+        return len(places()) == count and "\nstep 2/" in text()
 
     try:
         cluster.wait_for(f"{count} ranks of {job} at work", at_work, 120)
     except ClusterError as error:
         raise ClusterError(f"{error}\n{text()[-4000:]}") from error
-    found = []
     on_node: dict[str, list[tuple[int, int, list[str]]]] = {}
-    for rank, host, pid, devices in _AT.findall(text()):
-        on_node.setdefault(host, []).append((int(rank), int(pid), devices.split(",")))
-    for host, here in on_node.items():
-        for local, (rank, pid, devices) in enumerate(sorted(here)):
-            found.append(Rank(rank=rank, host=host, pid=pid, gpu=int(devices[local])))
-    return tuple(sorted(found))
+    for path in places():
+        host, pid, devices = path.read_text().split()
+        rank = int(path.name.rpartition("-")[2])
+        on_node.setdefault(host, []).append((rank, int(pid), devices.split(",")))
+    return tuple(
+        sorted(
+            Rank(rank=rank, host=host, pid=pid, gpu=int(devices[local]))
+            for host, here in on_node.items()
+            for local, (rank, pid, devices) in enumerate(sorted(here))
+        )
+    )

@@ -3,6 +3,7 @@
 import os
 import time
 import warnings
+from pathlib import Path
 
 warnings.simplefilter("ignore")
 
@@ -17,7 +18,10 @@ torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, step = dist.get_rank(), 0
 devices = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-print(f"rank {rank} on {os.uname().nodename} pid {os.getpid()} sees {devices}", flush=True)
+# In a file of its own: lines of several ranks may come out mixed.
+at = Path(f"rank-{os.environ['SLURM_JOB_ID']}-{rank}")
+at.with_suffix(".new").write_text(f"{os.uname().nodename} {os.getpid()} {devices}")
+at.with_suffix(".new").replace(at)
 while True:
     one = torch.ones(1)
     dist.all_reduce(one)
