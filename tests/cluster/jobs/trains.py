@@ -18,7 +18,8 @@ torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, step = dist.get_rank(), 0
 devices = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-# In a file of its own: lines of several ranks may come out mixed.
+print(f"rank {rank} on {os.uname().nodename} pid {os.getpid()} sees {devices}", flush=True)
+# In a file of its own as well: lines of several ranks may come out mixed.
 at = Path(f"rank-{os.environ['SLURM_JOB_ID']}-{rank}")
 at.with_suffix(".new").write_text(f"{os.uname().nodename} {os.getpid()} {devices}")
 at.with_suffix(".new").replace(at)
