@@ -14,7 +14,7 @@ from slurmtop.store.gpu_metrics import METRICS, metric_of
 from slurmtop.store.gpu_use import JobUse
 from slurmtop.triage.gpu_share import NOT_VISIBLE, Attributed
 from slurmtop.triage.gpu_work import Odd, ref_of
-from slurmtop.ui.present.gpu_detail import rank_line
+from slurmtop.ui.present.gpu_detail import detail_lines, rank_line
 from slurmtop.ui.present.gpu_grid import (
     NETWORK,
     SHOWN,
@@ -236,3 +236,11 @@ def test_gpus_without_an_index_stand_last() -> None:
     samples = (GpuSample(uuid="GPU-b"), make_gpu(1), make_gpu(0))
     row = row_of(NodeGpus(host="gpu01", samples=samples))
     assert [cell.gpu.index if cell.gpu else None for cell in row.cells] == [0, 1, None]
+
+
+def test_a_node_that_tells_no_network_card_has_no_unknown_gpu() -> None:
+    row = row_of(make_gpus("gpu01", 2), NETWORK)
+    (cell,) = row.cells
+    said = "\n".join(plain(line) for line in detail_lines(row, cell, NETWORK, START, 100))
+    assert "no network card told" in said
+    assert "a GPU of this job" not in said

@@ -12,7 +12,7 @@ from slurmtop.model.units import ago_text, bytes_text
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.gpu_work import Work, work_note, work_of
 from slurmtop.triage.gpus import judge_gpu, judge_node
-from slurmtop.ui.present.gpu_grid import LOST, Cell, GridRow, is_old, is_stale
+from slurmtop.ui.present.gpu_grid import LOST, NO_VALUE, Cell, GridRow, is_old, is_stale
 from slurmtop.ui.present.gpu_lines import next_try
 from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, wrap
 
@@ -46,7 +46,8 @@ def detail_lines(
 ) -> tuple[Line, ...]:
     """At most :data:`DETAIL_LINES` lines. ``ranks`` None: the processes were not read."""
     trouble = _node_trouble(row, now, width)
-    if cell is None:
+    if cell is None or (cell.gpu is None and cell.sign == NO_VALUE):
+        # Of the node only: a network card that nobody told of is no GPU that is unknown.
         return tuple((trouble or _node_words(row, width))[:DETAIL_LINES])
     gpu = cell.gpu
     if cell.port is not None:
