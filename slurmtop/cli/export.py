@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ def run(options: Options) -> int:
         raise CannotWork(
             f"--textfile {path}: there is no folder {path.parent}; make it, or name another file"
         )
+    if path is not None:
+        _check_file(path)
     config = load_settings(options, os.environ)
     wiring = open_wiring(options, os.environ, config=config)
     found, trouble = run_to_end(_run(wiring, config))
@@ -99,8 +102,10 @@ async def _logs(wiring: Wiring, jobs: Sequence[Job]) -> dict[JobKey, LogFacts]:
 def replace_file(path: Path, data: bytes) -> None:
     """Put ``data`` in the place of the file at once: a reader sees the old or the new one whole.
 
-    :class:`CannotWork` where that cannot be done; the old file is then as it was.
+    :class:`CannotWork` where that cannot be done; the old file is then as it was. What is there and
+    is no regular file (a device, a link, a pipe) is never replaced.
     """
+    _check_file(path)
     # A collector reads *.prom only, so it never takes up what is half written.
     new = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
@@ -118,3 +123,27 @@ def replace_file(path: Path, data: bytes) -> None:
             raise
     except OSError as error:
         raise CannotWork(f"--textfile {path} cannot be written: {error.strerror}") from error
+
+
+def _check_file(path: Path) -> None:
+    """:class:`CannotWork` where ``path`` is there and is no regular file."""
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CannotWork(f"--textfile {path} cannot be read: {why}") from error
+    if stat.S_ISREG(kind):
+        return
+    # Replacing puts a file in the place of the name: as root, of /dev/null for the whole machine.
+    what = (
+        "a link, and the link itself would be replaced"
+        if stat.S_ISLNK(kind)
+        else "a folder"
+        if stat.S_ISDIR(kind)
+        else "no regular file"
+    )
+    raise CannotWork(
+        f"--textfile {path} is {what}: name a regular file, or leave --textfile away for stdout"
+    )
