@@ -90,7 +90,8 @@ async def _ask(url: SplitResult, form: bytes | None) -> _Answer:
         await writer.drain()
         return await _answer(reader)
     finally:
-        writer.close()
+        # No close(): over TLS it waits half a minute for the other side's goodbye.
+        writer.transport.abort()
         with contextlib.suppress(OSError, ssl.SSLError):
             await writer.wait_closed()
 

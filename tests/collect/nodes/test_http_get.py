@@ -2,10 +2,21 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import socket
+import ssl
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from slurmtop.collect.nodes import http_get as module
 from slurmtop.collect.nodes.http_get import HttpFailed, http_get, shown_url
@@ -117,6 +128,70 @@ async def test_nothing_there_and_a_server_that_hangs_are_told_apart() -> None:
         with pytest.raises(HttpFailed, match="did not answer within") as late:
             await http_get(url, timeout_s=0.05)
     assert late.value.failure.trouble is Trouble.TIMEOUT
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate of localhost, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    now = datetime.now(UTC)
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    signed = made.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    path = tmp_path_factory.mktemp("tls") / "one.pem"
+    path.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + signed.public_bytes(Encoding.PEM)
+    )
+    return path
+
+
+@contextmanager
+def over_tls(certified: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes) -> Iterator[str]:
+    """A server that sends ``answer`` and then neither speaks nor says goodbye; its address."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certified))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certified)
+    done = threading.Event()
+
+    def serve(listening: socket.socket) -> None:
+        with tls.wrap_socket(listening.accept()[0], server_side=True) as one:
+            one.recv(65536)
+            one.sendall(answer)
+            done.wait(60)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,))
+        thread.start()
+        try:
+            yield f"https://localhost:{listening.getsockname()[1]}/metrics"
+        finally:
+            done.set()
+            thread.join()
+
+
+async def test_the_time_limit_holds_over_tls(
+    certified: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with over_tls(certified, monkeypatch, said(b"up 1\n")) as url:
+        began = time.monotonic()
+        assert await http_get(url) == b"up 1\n"
+        assert time.monotonic() - began < 5
+    with over_tls(certified, monkeypatch, b"HTTP/1.1 200 OK\r\n") as url:
+        began = time.monotonic()
+        with pytest.raises(HttpFailed, match="did not answer within"):
+            await http_get(url, timeout_s=0.5)
+        assert time.monotonic() - began < 5
+
+
+async def test_the_time_limit_holds_for_a_server_that_does_not_speak_tls() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        with pytest.raises(HttpFailed, match="did not answer within"):
+            await http_get(f"https://localhost:{silent.getsockname()[1]}/", timeout_s=0.2)
+        assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/", "http://", "http://[x/"])
