@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slurmtop.cli.errors import CannotWork
 from slurmtop.cli.options import Options
+from slurmtop.cli.terminal import can_paint
 from slurmtop.cli.wiring import LOG_NAME, load_settings, state_folder
 from slurmtop.config import SITE_PATH, Config, config_path
 from slurmtop.model.access import Access, AccessStatus, Group
@@ -106,7 +107,7 @@ def terminal_row(terminal: Terminal) -> Access:
     if terminal.size is None:
         return _row("terminal", AccessStatus.NOT_ASKED, "standard output is no terminal")
     term = visible(terminal.term)
-    if terminal.term in ("", "dumb", "unknown"):
+    if not can_paint(terminal.term):
         why = f"TERM={term} is no terminal that a screen can be painted on"
         return _row("terminal", AccessStatus.REFUSED, why, "TERM=xterm-256color, or what it is")
     columns, lines = terminal.size

@@ -3,10 +3,21 @@
 import os
 import sys
 
+#: What TERM says where nothing can be painted: an editor's shell, ``M-x shell``, a serial line.
+_NO_SCREEN = ("", "dumb", "unknown")
+
+
+def can_paint(term: str) -> bool:
+    """Does a terminal that calls itself ``term`` take more than lines of text?"""
+    return term not in _NO_SCREEN
+
 
 def has_terminal() -> bool:
     """Can a person see a screen and type?"""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    ends = (sys.stdin, sys.stdout)
+    return can_paint(os.environ.get("TERM", "")) and all(
+        stream is not None and stream.isatty() for stream in ends
+    )
 
 
 def aim_at_terminal() -> None:

@@ -25,6 +25,7 @@ class Terminal:
         columns: int = 100,
         lines: int = 30,
         stderr: int | None = None,
+        term: str = "xterm-256color",
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -33,7 +34,7 @@ class Terminal:
         self.text = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "slurmtop", *arguments],
-            env={**environ, "TERM": "xterm-256color"},
+            env={**environ, "TERM": term},
             stdin=slave,
             stdout=slave,
             stderr=slave if stderr is None else stderr,

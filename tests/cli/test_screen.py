@@ -126,6 +126,17 @@ def test_a_recorded_screen_is_replayed(slurm: StandIns, home: Path, tmp_path: Pa
     assert len(slurm.calls) == calls
 
 
+@pytest.mark.parametrize("term", ["dumb", "unknown", ""])
+def test_a_terminal_that_cannot_paint_gets_the_plain_report(
+    slurm: StandIns, home: Path, term: str
+) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home), term=term) as terminal:
+        terminal.wait_for("my-training")
+        assert terminal.leave() == 0
+        assert "\x1b" not in terminal.text
+
+
 def test_no_color_sends_no_colour(slurm: StandIns, home: Path) -> None:
     environ = {**slurm.environ(home), "PATH": "/nowhere", "NO_COLOR": "1"}
     with Terminal(environ, "demo") as terminal:
