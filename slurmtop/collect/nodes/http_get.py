@@ -13,6 +13,7 @@ import zlib
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from slurmtop.collect.nodes.connecting import connected
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
 
@@ -84,7 +85,12 @@ async def _ask(url: SplitResult, form: bytes | None) -> _Answer:
         raise ValueError("only http:// and https:// addresses can be read")
     port = url.port or (443 if url.scheme == "https" else 80)
     tls = ssl.create_default_context() if url.scheme == "https" else None
-    reader, writer = await asyncio.open_connection(url.hostname, port, ssl=tls, limit=_MAX_HEAD)
+    reader, writer = await asyncio.open_connection(
+        sock=await connected(url.hostname, port),
+        ssl=tls,
+        server_hostname=None if tls is None else url.hostname,
+        limit=_MAX_HEAD,
+    )
     try:
         writer.write(_request(url, form))
         await writer.drain()

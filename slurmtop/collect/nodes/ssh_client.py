@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import socket
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import asyncssh
 from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
+from slurmtop.collect.nodes.connecting import connected
 from slurmtop.collect.nodes.ssh_book import KeyFile
 from slurmtop.collect.nodes.ssh_failures import Attempt
 from slurmtop.parse.known_hosts import KnownKey
@@ -182,55 +182,12 @@ class LoginFailed(Exception):
 async def _open_socket(attempt: Attempt) -> socket.socket:
     """A connected socket, each address of the name in turn. The kernel's own errors are raised."""
     settings = attempt.settings
-    loop = asyncio.get_running_loop()
     family = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(settings.addressfamily, 0)
     limit_s = min(CONNECT_TIMEOUT_S, settings.connecttimeout_s or CONNECT_TIMEOUT_S)
-    failed: OSError = TimeoutError()
     async with asyncio.timeout(limit_s):
-        found = await _addresses(settings.hostname, settings.port, family)
-        for kind, type_, proto, _, address in found:
-            sock = socket.socket(kind, type_, proto)
-            sock.setblocking(False)
-            try:
-                if settings.bindaddress:
-                    sock.bind((settings.bindaddress, 0))
-                await loop.sock_connect(sock, address)
-            except OSError as error:
-                sock.close()
-                failed = error
-            except BaseException:
-                sock.close()
-                raise
-            else:
-                return sock
-    raise failed
-
-
-async def _addresses(host: str, port: int, family: int) -> list[Any]:
-    """What ``getaddrinfo`` says, from a thread that may be left behind: a name server that hangs
-    must not keep slurmtop from leaving, as a thread of the loop's own pool would."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[list[Any]] = loop.create_future()
-
-    def tell(found: list[Any] | None, error: OSError | None) -> None:
-        if answer.done():
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(found or [])
-
-    def ask() -> None:
-        found, error = None, None
-        try:
-            found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as failed:
-            error = failed if isinstance(failed, OSError) else socket.gaierror(str(failed))
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, found, error)
-
-    threading.Thread(target=ask, name=f"address of {host}", daemon=True).start()
-    return await answer
+        return await connected(
+            settings.hostname, settings.port, family=family, bind=settings.bindaddress or ""
+        )
 
 
 def _host_key_algs(attempt: Attempt) -> list[str]:
