@@ -173,4 +173,7 @@ def _unpacked(body: bytes) -> bytes:
         raise ValueError("its gzip is broken") from error
     if unpacker.unconsumed_tail:
         raise ValueError(f"it is larger than {MAX_BYTES // 1024 // 1024} MiB unpacked")
+    # Half a page would read as GPUs that are gone.
+    if not unpacker.eof:
+        raise ValueError("its gzip is cut")
     return text

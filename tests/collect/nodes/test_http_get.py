@@ -118,6 +118,17 @@ async def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
             await http_get(url)
 
 
+@pytest.mark.parametrize("left", [0, 5, 60, -9, -8, -1])
+async def test_a_gzip_that_was_cut_does_not_pass_as_whole(left: int) -> None:
+    page = b"".join(b'DCGM_FI_DEV_GPU_UTIL{gpu="%d"} 97\n' % gpu for gpu in range(200))
+    packed = gzip.compress(page)
+    async with serving(said(packed[:left], "Content-Encoding: gzip")) as (url, _):
+        with pytest.raises(HttpFailed, match="its gzip is cut"):
+            await http_get(url)
+    async with serving(said(packed, "Content-Encoding: gzip")) as (url, _):
+        assert await http_get(url) == page
+
+
 async def test_nothing_there_and_a_server_that_hangs_are_told_apart() -> None:
     async with serving(b"") as (url, _):
         pass
