@@ -150,8 +150,10 @@ def find_fit(
     ``all_jobs_known`` says that these are everybody's."""
     listed = tuple(nodes)
     partitions: dict[str, list[NodeChance]] = {}
+    totals = [node.gpu_count().total for node in listed]
+    largest = max((one or 0 for one in totals), default=0) if None not in totals else None
     for node in listed:
-        chance = node_chance(node, wish, jobs_on(node.name))
+        chance = node_chance(node, wish, jobs_on(node.name), largest=largest)
         for name in node.partitions:
             if wish.partition in (None, name):
                 partitions.setdefault(name, []).append(chance)
@@ -207,8 +209,13 @@ def _types(found: Sequence[NodeChance]) -> tuple[tuple[str, int], ...]:
     return tuple(counts.most_common())
 
 
-def node_chance(node: Node, wish: Wish, jobs: Sequence[Job] = ()) -> NodeChance:
-    """What one node has for its share of ``wish``, whatever its partitions."""
+def node_chance(
+    node: Node, wish: Wish, jobs: Sequence[Job] = (), *, largest: int | None = None
+) -> NodeChance:
+    """What one node has for its share of ``wish``, whatever its partitions.
+
+    ``largest`` is how many GPUs the largest node has, None where that is not known.
+    """
     count = node.gpu_count(wish.type)
     fixed = _never(node, wish, count)
     if fixed is not None:
@@ -232,7 +239,7 @@ def node_chance(node: Node, wish: Wish, jobs: Sequence[Job] = ()) -> NodeChance:
         chance=Chance.LATER,
         says=says,
         free=free,
-        by=_free_by(jobs, wish.gpus - free) if free < wish.gpus else None,
+        by=_free_by(jobs, wish.gpus - free, largest) if free < wish.gpus else None,
     )
 
 
@@ -314,11 +321,11 @@ _AWAY_WORDS = (
 )
 
 
-def _free_by(jobs: Sequence[Job], missing: int) -> datetime | None:
-    """When jobs whose share is known give back ``missing`` GPUs at the latest: by their limits."""
+def _free_by(jobs: Sequence[Job], missing: int, largest: int | None) -> datetime | None:
+    """When jobs give back ``missing`` GPUs of a node at the latest: by their limits."""
     shares: list[tuple[datetime, int]] = []
     for job in jobs:
-        share = _share(job)
+        share = _surely_here(job, largest)
         if job.limit.kind is LimitKind.SECONDS and job.end is not None and share:
             shares.append((job.end, share))
     given = 0
@@ -329,12 +336,18 @@ def _free_by(jobs: Sequence[Job], missing: int) -> datetime | None:
     return None
 
 
-def _share(job: Job) -> int | None:
-    """GPUs of a job on each of its nodes; None where they may be spread unevenly."""
+def _surely_here(job: Job, largest: int | None) -> int:
+    """GPUs that a job holds at least on each of its nodes.
+
+    Slurm may spread 4 GPUs on 2 nodes as 3 and 1. What is sure is only what no other node has
+    room for: 16 on 2 nodes of 8 are 8 on each.
+    """
     gpus, nodes = job.tres.gpus, job.node_count
-    if gpus is None or not nodes or gpus % nodes:
-        return None
-    return gpus // nodes
+    if gpus is None or not nodes:
+        return 0
+    if nodes == 1:
+        return gpus
+    return 0 if largest is None else max(0, gpus - (nodes - 1) * largest)
 
 
 def _sentence(wish: Wish, fits: Sequence[PartitionFit], *, all_jobs_known: bool) -> str:

@@ -209,6 +209,26 @@ def test_when_there_is_room_at_the_latest() -> None:
     assert "enough when jobs there have ended" in three.says
 
 
+def test_an_even_spread_over_nodes_is_not_taken_for_granted() -> None:
+    """Slurm may have given 3 and 1: then this node stays short when the job has ended."""
+    nodes = [make_node("a", "mixed", used=8), make_node("b", "mixed", used=8)]
+    cases = ((ends(1, gpus=4, node_count=2), None), (ends(1, gpus=2, node_count=1), 1))
+    for job, hours in cases:
+        fit = find_fit(wish("1x2", *nodes), nodes, {"a": [job], "b": []}.__getitem__)
+        assert fit.best is not None
+        assert fit.best.by == (None if hours is None else START + timedelta(hours=hours))
+    # A node of 16 may hold 12 of these, and 4 be here.
+    whole = {"a": [ends(1, gpus=16, node_count=2)], "b": [], "c": []}
+    nodes.append(make_node("c", "mixed", gres="gpu:h100:16", used=16))
+    fit = find_fit(wish("1x8", *nodes), nodes, whole.__getitem__)
+    assert fit.best is not None
+    assert fit.best.by is None
+    unknown = [*nodes[:2], make_node("d", gres=None)]
+    fit = find_fit(wish("1x8", *nodes), unknown, lambda _: whole["a"])
+    assert fit.best is not None
+    assert fit.best.by is None
+
+
 def test_without_everybodys_jobs_no_time_is_made_up() -> None:
     nodes = [make_node("a", "mixed", used=8)]
     cases: tuple[tuple[Job, ...], ...] = (
