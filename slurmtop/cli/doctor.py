@@ -20,6 +20,7 @@ from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
 from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.doctor import HurriedRunner, ask_slurm, try_logs, try_ways
+from slurmtop.collect.who import Who
 from slurmtop.config import Config
 from slurmtop.model.access import Access, AccessStatus, Group, NodeAccess, WayTried
 from slurmtop.model.job import Job, Phase
@@ -38,6 +39,13 @@ _WAY_LIMIT_S = 10.0
 _NO_JOB = (
     "the ways onto nodes cannot be judged without a running job: pam_slurm_adopt lets in only who"
     " has one there"
+)
+#: What is found here is not what the recording person had.
+_OTHER_MACHINE = Access(
+    group=Group.HERE,
+    source="settings, log of actions, ssh keys, terminal",
+    status=AccessStatus.NOT_ASKED,
+    why="a recording tells nothing of them",
 )
 _NO_STEP = "a step needs a running job of this user on that node"
 
@@ -59,8 +67,7 @@ def run(options: Options) -> int:
     if cluster and options.cluster is None:
         options = dataclasses.replace(options, cluster=cluster)
     settings, config = settings_row(options, os.environ)
-    terminal = terminal_row(this_terminal(os.environ))
-    here = (settings, state_row(os.environ), agent_row(os.environ), terminal)
+    here = (_OTHER_MACHINE,) if options.replay is not None else _here(settings)
     try:
         wiring = open_wiring(options, os.environ, config=config)
     except CannotWork as error:
@@ -75,6 +82,11 @@ def run(options: Options) -> int:
         for line in table_lines(rows, _width()):
             print(line)
     return FINE if found.slurm_answers else CANNOT_STATUS
+
+
+def _here(settings: Access) -> tuple[Access, ...]:
+    terminal = terminal_row(this_terminal(os.environ))
+    return settings, state_row(os.environ), agent_row(os.environ), terminal
 
 
 def _without_slurm(options: Options, error: CannotWork, here: Sequence[Access]) -> int:
@@ -120,7 +132,7 @@ async def _find(
     runner = HurriedRunner(wiring.runner)
     say.now("asking Slurm")
     asked = await ask_slurm(
-        runner, wiring.clock, wiring.who, cluster=wiring.cluster, mark=wiring.mark, about=id
+        runner, wiring.clock, _whose(wiring), cluster=wiring.cluster, mark=wiring.mark, about=id
     )
     jobs = asked.jobs or ()
     job, refused = await _job(wiring, runner, id, jobs, hosts)
@@ -138,11 +150,22 @@ async def _find(
     )
 
 
+def _whose(wiring: Wiring) -> Who | None:
+    """Whose rights are told; None where a recording does not say who was answered."""
+    replay = wiring.replay
+    return wiring.who if replay is None or replay.who is not None else None
+
+
 async def _nothing(row: Access) -> tuple[tuple[Access, ...], str | None]:
     return (row,), None
 
 
 async def _exporter(wiring: Wiring, config: Config, hosts: Sequence[str]) -> Access:
+    if not wiring.live:
+        why = "a recording tells nothing of it"
+        return Access(
+            group=Group.HERE, source="GPU exporter", status=AccessStatus.NOT_ASKED, why=why
+        )
     exporters = make_exporters(wiring, config)
     told = await exporters.ask(hosts[:1]) if exporters.set_up and hosts else {}
     node = told[hosts[0]].node if told else None
@@ -223,18 +246,23 @@ class Progress:
 def _title(wiring: Wiring) -> str:
     cluster = f", cluster {visible(wiring.cluster)}" if wiring.cluster else ""
     at = f"{wiring.clock.now().astimezone():%Y-%m-%d %H:%M}"
+    if not wiring.live:
+        who = _whose(wiring)
+        of = f" of {visible(who.name)}" if who is not None else ""
+        return f"slurmtop {__version__}: a recording{of}{cluster}, {at}"
     name = visible(socket.gethostname())
     return f"slurmtop {__version__}: {visible(wiring.who.name)} on {name}{cluster}, {at}"
 
 
 def _document(wiring: Wiring, found: Findings, rows: Sequence[Access]) -> dict[str, object]:
+    who = _whose(wiring)
     return {
         "schema": DOCTOR_SCHEMA,
         "slurmtop": __version__,
         "cluster": wiring.cluster or None,
-        "user": wiring.who.name,
-        "uid": wiring.who.uid,
-        "machine": socket.gethostname(),
+        "user": None if who is None else who.name,
+        "uid": None if who is None else who.uid,
+        "machine": socket.gethostname() if wiring.live else None,
         "at": wiring.clock.now().isoformat(),
         "job": found.job,
         "node": found.host,

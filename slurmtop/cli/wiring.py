@@ -241,7 +241,7 @@ def open_wiring(
         closers.append(early.end)
     recording = None
     if options.record is not None:
-        recording = _recording(options.record, inner, clock, mark)
+        recording = _recording(options.record, inner, clock, mark, who)
         inner = recording
         closers.append(recording.aclose)
     metered = MeteredRunner(inner, clock)
@@ -268,7 +268,8 @@ def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
     return Wiring(
         runner=MeteredRunner(replay, shifted),
         clock=shifted,
-        who=who,
+        # Own is what was the recording person's own, whoever looks at it now.
+        who=replay.who or who,
         cluster=cluster,
         mark=replay.mark,
         live=False,
@@ -276,9 +277,9 @@ def _replay(folder: str, clock: Clock, who: Who, cluster: str) -> Wiring:
     )
 
 
-def _recording(folder: str, inner: Runner, clock: Clock, mark: bytes) -> RecordingRunner:
+def _recording(folder: str, inner: Runner, clock: Clock, mark: bytes, who: Who) -> RecordingRunner:
     try:
-        return RecordingRunner(inner, PrivateFolder(folder), clock=clock, mark=mark)
+        return RecordingRunner(inner, PrivateFolder(folder), clock=clock, mark=mark, who=who)
     except (OSError, UnsafeFolder, RecordingExists) as error:
         raise CannotWork(f"cannot record into {folder}: {_why(error)}") from error
 

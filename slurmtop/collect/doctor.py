@@ -22,9 +22,17 @@ from slurmtop.collect.who import Who
 from slurmtop.model.access import LogAccess, SlurmAccess, WayTried
 from slurmtop.model.facts import LogStatus
 from slurmtop.model.job import Job, Phase
-from slurmtop.model.ports import Clock, Command, Completed, FileStat, Runner, RunnerError
+from slurmtop.model.ports import (
+    Clock,
+    Command,
+    Completed,
+    FileStat,
+    ReplayMiss,
+    Runner,
+    RunnerError,
+)
 from slurmtop.model.reach import Way
-from slurmtop.model.rights import Rights
+from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
 from slurmtop.model.script import ScriptStatus
 from slurmtop.model.snapshot import Failure
 
@@ -34,21 +42,28 @@ _MOST_LOGS = 3
 #: No cluster has job 0; what accounting says to it is an answer all the same.
 _ANY_JOB = "1"
 _NODES_AT_ONCE = 4
+#: Words by which one of our questions is known in its command.
+_QUESTIONS = ("squeue", "config", "job", "batch_script", "sacct", "sacctmgr", "scancel")
 
 
 class HurriedRunner:
     """Any runner whose commands get at most ``most_s`` seconds; what was asked already is not
-    asked again."""
+    asked again. ``missed`` are the questions that a recording did not hold."""
 
     def __init__(self, inner: Runner, most_s: float = COMMAND_LIMIT_S) -> None:
         self._inner = inner
         self._most_s = most_s
         self._said: dict[Command, Completed] = {}
+        self.missed: set[str] = set()
 
     async def run(self, command: Command) -> Completed:
         short = self._shorter(command)
         if short not in self._said:
-            self._said[short] = await self._inner.run(short)
+            try:
+                self._said[short] = await self._inner.run(short)
+            except ReplayMiss:
+                self.missed.update(word for word in _QUESTIONS if word in short.argv)
+                raise
         return self._said[short]
 
     async def stream(self, command: Command) -> AsyncIterator[bytes]:
@@ -80,14 +95,15 @@ class Asked:
 async def ask_slurm(
     runner: HurriedRunner,
     clock: Clock,
-    who: Who,
+    who: Who | None,
     *,
     cluster: str = "",
     mark: bytes | None = None,
     about: str = "",
 ) -> Asked:
     """The queue first and beside it what needs no job; then what is about one own job: that of
-    the id ``about`` where it is among them, else the newest."""
+    the id ``about`` where it is among them, else the newest. Nobody's rights are asked for where
+    ``who`` is not known."""
     source = QueueSource(runner, clock, cluster=cluster, me=who, mark=mark)
     queue, config, scancel = await asyncio.gather(
         _queue(source), _config(runner, cluster), _scancel(runner)
@@ -105,7 +121,7 @@ async def ask_slurm(
     )
     job = _named(jobs or (), about)
     rights, detail, script, accounting = await asyncio.gather(
-        read_rights(runner, who, cluster),
+        _rights(runner, who, cluster),
         _detail(runner, job, cluster),
         _script(runner, job, cluster),
         _accounting(runner, job, cluster, mark, off=facts.accounting_off),
@@ -120,6 +136,7 @@ async def ask_slurm(
         operator=rights.operator,
         coordinates=None if rights.coordinates is None else tuple(sorted(rights.coordinates)),
         accounting=accounting,
+        not_recorded=frozenset(runner.missed),
     )
     return Asked(facts, jobs, rights)
 
@@ -163,6 +180,13 @@ async def _scancel(runner: Runner) -> str | None:
         return None
     words = done.stdout.decode("utf-8", "replace").strip()
     return (words.splitlines() or [""])[0][:80] if done.rc == 0 and words else None
+
+
+async def _rights(runner: HurriedRunner, who: Who | None, cluster: str) -> Rights:
+    if who is None:
+        runner.missed.add("sacctmgr")
+        return UNKNOWN_RIGHTS
+    return await read_rights(runner, who, cluster)
 
 
 async def _detail(runner: Runner, job: Job | None, cluster: str) -> Failure | None:
@@ -209,6 +233,8 @@ async def _log(runner: Runner, job: Job) -> LogAccess:
     try:
         await checked_stat(runner, path)
         await runner.read(path, 0, 1)
+    except ReplayMiss:
+        return LogAccess(job=job.id.text, path=path, recorded=False)
     except (OSError, RunnerError) as error:
         status, why = log_status(error)
         return LogAccess(

@@ -13,7 +13,8 @@ the same command)::
     {"t": "...", "op": "read", "path": "/w/slurm-7.out", "host": null, "offset": 0, "length": 4,
      "data": "hell"}
 
-Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the record mark.
+Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the record mark, and who was
+answered (``uid``, ``user``).
 """
 
 import base64

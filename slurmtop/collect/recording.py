@@ -29,6 +29,7 @@ from slurmtop.collect.record_form import (
     mask_text,
 )
 from slurmtop.collect.streams import closing
+from slurmtop.collect.who import Who
 from slurmtop.model.ports import (
     Clock,
     Command,
@@ -86,17 +87,27 @@ class RecordingRunner:
     lines may be missing.
     """
 
-    def __init__(self, inner: Runner, folder: PrivateFolder, *, clock: Clock, mark: bytes) -> None:
+    def __init__(
+        self,
+        inner: Runner,
+        folder: PrivateFolder,
+        *,
+        clock: Clock,
+        mark: bytes,
+        who: Who | None = None,
+    ) -> None:
         if folder.read(SESSION) is not None:
             raise RecordingExists(f"{folder.path} holds a recording already: name a new folder.")
         if folder.names():
             # A home or a project is no place for it: it is read, copied and deleted whole.
             raise RecordingExists(f"{folder.path} holds other files already: name a new folder.")
-        session = {
+        session: dict[str, Any] = {
             "schema": SCHEMA,
             "started_at": clock.now().isoformat(),
             "mark": mark.decode("ascii"),
         }
+        if who is not None:
+            session |= {"uid": who.uid, "user": who.name}
         folder.write(SESSION, json_line(session))
         self.mark = mark
         self.lost = 0

@@ -17,6 +17,7 @@ from slurmtop.collect.record_form import (
     failure_of,
     file_key,
 )
+from slurmtop.collect.who import Who
 from slurmtop.model.ports import (
     Command,
     Completed,
@@ -35,7 +36,8 @@ class ReplayRunner:
 
     What was never recorded raises :class:`ReplayMiss`. A line that cannot be read is skipped and
     counted: ``torn`` where it is the last of its file (the recording was cut off), else ``bad``.
-    ``mark`` is the record mark that the recorded queue was asked with. Raises ValueError where
+    ``mark`` is the record mark that the recorded queue was asked with, ``who`` the person that was
+    answered (None: the recording does not say). Raises ValueError where
     ``folder`` holds no recording, ``OSError`` where it cannot be read.
     """
 
@@ -43,7 +45,7 @@ class ReplayRunner:
         self._folder = Path(folder)
         self.torn = 0
         self.bad = 0
-        self.mark, self.started_at = self._session()
+        self.mark, self.started_at, self.who = self._session()
         self._answers: dict[Key, list[Any]] = {}
         self._next: dict[Key, int] = {}
         self._stdouts: dict[Key, bytes] = {}
@@ -98,12 +100,13 @@ class ReplayRunner:
         self._next[key] = min(index + 1, len(answers) - 1)
         return answers[index]
 
-    def _session(self) -> tuple[bytes, datetime]:
+    def _session(self) -> tuple[bytes, datetime, Who | None]:
         try:
             session = json.loads((self._folder / SESSION).read_bytes())
             if session["schema"] != SCHEMA:
                 raise ValueError(f"{self._folder} is a recording of another version.")
-            return session["mark"].encode("ascii"), _time(session["started_at"])
+            mark, at = session["mark"].encode("ascii"), _time(session["started_at"])
+            return mark, at, _who(session.get("uid"), session.get("user"))
         except FileNotFoundError:
             raise ValueError(f"{self._folder} holds no recording: no {SESSION} in it.") from None
         except (KeyError, TypeError, AttributeError, UnicodeError) as error:
@@ -209,5 +212,13 @@ def _time(text: str) -> datetime:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
+def _who(uid: object, name: object) -> Who | None:
+    return Who(uid, name) if isinstance(uid, int) and isinstance(name, str) and name else None
+
+
 def _spoken(command: Command) -> str:
-    return " ".join(command.argv)
+    """The command in the words of a sentence: a script on a node by its name, not its text."""
+    argv, host = command.argv, command.host
+    script = argv[:2] == ("/bin/sh", "-c") and len(argv) > 3
+    said = argv[3] if script else " ".join(argv)
+    return said if host is None else f"{said} on {host}"

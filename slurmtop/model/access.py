@@ -101,8 +101,9 @@ class SlurmAccess:
     """What Slurm's commands said. A failure is None where the source answered.
 
     ``job`` is the own job that was asked about, "" without one. ``operator`` is None where nobody
-    could say. ``script`` says why a batch script cannot be read, None where it can; ``asked``
-    are the sources that were asked at all.
+    could say. ``script`` says why a batch script cannot be read, None where it can.
+    ``not_recorded`` are the questions that a recording does not hold: ``squeue``, ``config``,
+    ``job``, ``batch_script``, ``sacct``, ``sacctmgr``, ``scancel``.
     """
 
     queue: Failure | None = None
@@ -120,6 +121,7 @@ class SlurmAccess:
     scancel: str | None = None
     """What ``scancel --version`` says; None where there is no scancel."""
     sends_many: bool = False
+    not_recorded: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +129,12 @@ class LogAccess:
     """The log of one own job. ``why`` is set where it cannot be read; ``path`` None: not told.
 
     ``denied``: there is one, and its mode or that of a folder keeps this user out. ``hangs``: the
-    file system does not answer."""
+    file system does not answer. ``recorded`` is false where a recording does not hold it."""
 
     job: str
     path: str | None
     readable: bool = False
     denied: bool = False
     hangs: bool = False
+    recorded: bool = True
     why: str = ""

@@ -24,15 +24,26 @@ _WORDS = {
     Way.SRUN: "srun step",
 }
 #: Slurm's trouble that means "not there" instead of "refused".
+_NOT_RECORDED = "the recording does not hold it"
 _NOT_THERE = frozenset({Trouble.NO_SLURM, Trouble.NO_ACCOUNTING})
 
 
 def slurm_rows(facts: SlurmAccess) -> tuple[Access, ...]:
     """Slurm's commands. The queue comes first: without it nothing else works."""
     return (
-        _slurm("own queue", facts.queue, why=plural(facts.queue_jobs, "job")),
+        _slurm(
+            "own queue",
+            facts.queue,
+            why=plural(facts.queue_jobs, "job"),
+            recorded="squeue" not in facts.not_recorded,
+        ),
         _everybody(facts),
-        _slurm("settings of the cluster", facts.config, command="scontrol show config"),
+        _slurm(
+            "settings of the cluster",
+            facts.config,
+            command="scontrol show config",
+            recorded="config" not in facts.not_recorded,
+        ),
         _rights(facts),
         *_of_a_job(facts),
         _accounting(facts),
@@ -40,7 +51,16 @@ def slurm_rows(facts: SlurmAccess) -> tuple[Access, ...]:
     )
 
 
-def _slurm(source: str, failure: Failure | None, *, why: str = "", command: str = "") -> Access:
+def _slurm(
+    source: str,
+    failure: Failure | None,
+    *,
+    why: str = "",
+    command: str = "",
+    recorded: bool = True,
+) -> Access:
+    if not recorded:
+        return _not_recorded(source)
     if failure is None:
         return Access(
             group=Group.SLURM,
@@ -57,6 +77,10 @@ def _slurm(source: str, failure: Failure | None, *, why: str = "", command: str 
         why=failure.sentence,
         command=command,
     )
+
+
+def _not_recorded(source: str, group: Group = Group.SLURM) -> Access:
+    return Access(group=group, source=source, status=AccessStatus.NOT_ASKED, why=_NOT_RECORDED)
 
 
 def _everybody(facts: SlurmAccess) -> Access:
@@ -90,6 +114,8 @@ def _rights(facts: SlurmAccess) -> Access:
     if facts.coordinates:
         names = ", ".join(visible(name) for name in sorted(facts.coordinates)[:5])
         return replace(row, why=f"coordinator of {names}: the jobs there may be acted on")
+    if facts.operator is None and "sacctmgr" in facts.not_recorded:
+        return _not_recorded(row.source)
     if facts.operator is None:
         return replace(
             row,
@@ -116,8 +142,15 @@ def _of_a_job(facts: SlurmAccess) -> Iterator[Access]:
         return
     job = visible(facts.job)
     yield _slurm(
-        "details of a job", facts.detail, why=f"of {job}", command=f"scontrol show job {job}"
+        "details of a job",
+        facts.detail,
+        why=f"of {job}",
+        command=f"scontrol show job {job}",
+        recorded="job" not in facts.not_recorded,
     )
+    if "batch_script" in facts.not_recorded:
+        yield _not_recorded("batch script")
+        return
     script = Access(
         group=Group.SLURM,
         source="batch script",
@@ -140,10 +173,17 @@ def _accounting(facts: SlurmAccess) -> Access:
             why="this cluster keeps none: jobs that the controller forgot are unknown",
             opens="the site sets up slurmdbd",
         )
-    return _slurm("accounting (sacct)", facts.accounting, command="sacct -j JOB")
+    return _slurm(
+        "accounting (sacct)",
+        facts.accounting,
+        command="sacct -j JOB",
+        recorded="sacct" not in facts.not_recorded,
+    )
 
 
 def _scancel(facts: SlurmAccess) -> Access:
+    if facts.scancel is None and "scancel" in facts.not_recorded:
+        return _not_recorded("cancel and signal")
     if facts.scancel is None:
         return Access(
             group=Group.SLURM,
@@ -185,6 +225,8 @@ def _log(log: LogAccess) -> Access:
     )
     if log.path is None:
         return replace(row, status=AccessStatus.ABSENT, why="Slurm does not say where it is")
+    if not log.recorded:
+        return _not_recorded(row.source, Group.LOGS)
     if log.readable:
         return row
     status = AccessStatus.REFUSED if log.denied or log.hangs else AccessStatus.ABSENT

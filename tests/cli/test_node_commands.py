@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -319,9 +320,31 @@ def test_a_recording_without_nodes_says_so(
     done = slurmtop(environ, "gpus", "--replay", folder)
     assert done.returncode == 1
     assert "0 of 2 hosts answered" in done.stdout
+    assert "slurmtop-gpus on gpu01" in done.stdout
+    assert "PATH=" not in done.stdout
     rows = rows_of(as_json(environ, "doctor", "--replay", folder))
     assert "recording" in rows["nodes"]["why"]
     assert logins(slurm) == []
+
+
+def test_a_recording_tells_of_its_own_person_and_machine(
+    slurm: StandIns, environ: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "recording"
+    assert slurmtop(environ, "jobs", "--record", str(folder)).returncode == 0
+    session = json.loads((folder / "session.json").read_text())
+    assert session["user"] == current_name()
+    for who in ({"uid": 4242, "user": "alice"}, {"uid": None, "user": None}):
+        (folder / "session.json").write_text(json.dumps(session | who))
+        found = as_json(environ, "doctor", "--replay", str(folder))
+        assert {key: found[key] for key in ("uid", "user")} == who
+        assert found["machine"] is None
+        rows = rows_of(found)
+        assert rows.pop("own queue")["status"] == "reachable"
+        assert {row["status"] for row in rows.values()} == {"not asked"}, rows
+        title = slurmtop(environ, "doctor", "--replay", str(folder)).stdout.splitlines()[0]
+        assert ("a recording of alice" in title) == (who["user"] == "alice")
+        assert socket.gethostname() not in title
 
 
 @pytest.mark.parametrize("command", ["doctor", "gpus"])
