@@ -193,17 +193,31 @@ def _value(attribute: str, value: float | None) -> float | int | bool | None:
 def read_exporter(host: str, body: bytes | None, *, took_s: float | None = None) -> NodeGpus:
     """What the exporter of ``host`` gave; ``body`` None: nothing listens there.
 
-    An empty answer is a failure: the exporter answers while the driver behind it hangs.
+    An empty answer is the sign of a driver that hangs behind the exporter; a page of something else
+    and one that was cut are signs of nothing but themselves.
     """
     where = visible(host)[:_EXCERPT]
     if body is None:
         says = f"There is no GPU exporter on {where}."
-        failure = Failure(Trouble.OTHER, says, retry_after_s=_AGAIN_S)
-        return NodeGpus(host=host, answer=Answer.NOT_THERE, failure=failure, took_s=took_s)
+        return _nothing(host, says, Answer.NOT_THERE, took_s)
+    if not body.strip():
+        says = f"The exporter on {where} answers but has no data of any GPU; the driver may hang."
+        return _nothing(host, says, Answer.NO_DATA, took_s)
     parsed = parse_prometheus(body)
+    if parsed.bad and not parsed.rows:
+        says = f"What answers for {where} is no page of an exporter: check exporter_url."
+        return _nothing(host, says, Answer.OTHER, took_s)
+    # The format's last line ends like all others: half a page would read as GPUs that are gone.
+    if not body.endswith(b"\n"):
+        says = f"The page of the exporter on {where} is cut: its last line has no end."
+        return _nothing(host, says, Answer.OTHER, took_s)
     gpus = gpus_of(parsed.rows, host)
     if not gpus:
-        says = f"The exporter on {where} answers but has no data of any GPU; the driver may hang."
-        failure = Failure(Trouble.OTHER, says, retry_after_s=_AGAIN_S)
-        return NodeGpus(host=host, answer=Answer.NO_DATA, failure=failure, took_s=took_s)
+        says = f"What answers for {where} tells no known value of a GPU: check exporter_url."
+        return _nothing(host, says, Answer.NO_DATA, took_s)
     return NodeGpus(host=host, samples=gpus, took_s=took_s, bad=parsed.bad)
+
+
+def _nothing(host: str, says: str, answer: Answer, took_s: float | None) -> NodeGpus:
+    failure = Failure(Trouble.OTHER, says, retry_after_s=_AGAIN_S)
+    return NodeGpus(host=host, answer=answer, failure=failure, took_s=took_s)

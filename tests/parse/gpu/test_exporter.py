@@ -1,5 +1,8 @@
 """Prometheus text and the GPUs of dcgm-exporter."""
 
+import gzip
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +45,28 @@ def test_other_metrics_are_no_gpus() -> None:
         ("x", None),
     ]
     assert (parsed.bad, gpus_of(parsed.rows)) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("page", "says", "accused"),
+    [
+        (b"", "has no data of any GPU; the driver may hang", True),
+        (b" \r\n\n", "has no data of any GPU; the driver may hang", True),
+        (b"hello world", "is no page of an exporter", False),
+        (b"<html>\n<a href='/metrics'>Metrics</a>\n</html>\n", "is no page of an exporter", False),
+        (gzip.compress(TWO_JOBS)[:60], "is no page of an exporter", False),
+        (b"node_load1 0.5\ngo_threads 8\n", "tells no known value of a GPU", False),
+        (b"# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization.\n", "tells no known value", False),
+        (TWO_JOBS[:-1], "is cut", False),
+        (TWO_JOBS[:90], "is cut", False),
+    ],
+)
+def test_the_driver_is_accused_by_an_empty_page_only(page: bytes, says: str, accused: bool) -> None:
+    answer = read_exporter("gpu01", page)
+    assert answer.failure is not None
+    assert says in answer.failure.sentence
+    assert ("driver" in answer.failure.sentence) is accused
+    assert not answer.answered
 
 
 def test_escapes_in_labels() -> None:
