@@ -15,7 +15,7 @@ from slurmtop.model.gpu import Answer, NodeGpus
 from slurmtop.model.ports import Clock
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
-from slurmtop.parse.gpu.exporter import Series, gpus_of, read_exporter
+from slurmtop.parse.gpu.exporter import MOST_GPUS, Series, gpus_of, read_exporter
 from slurmtop.parse.gpu.prometheus_api import (
     HOST_LABELS,
     PrometheusSaysNo,
@@ -145,6 +145,9 @@ def _by_host(rows: Sequence[Series], hosts: Sequence[str]) -> dict[str, list[Ser
 
 def _node(host: str, rows: Sequence[Series]) -> NodeGpus:
     gpus = gpus_of(rows, host)
+    if len(gpus) > MOST_GPUS:
+        says = f"Prometheus names more GPUs on {visible(host)} than a node can have."
+        return _failed(host, Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S))
     if gpus:
         return NodeGpus(host=host, samples=gpus)
     says = f"Prometheus has no data of any GPU on {visible(host)}."

@@ -19,7 +19,7 @@ from typing import Any
 from slurmtop.model.gpu import GpuSample
 from slurmtop.model.snapshot import BadRecord, Parsed
 from slurmtop.parse.gpu.failures import is_failure_line
-from slurmtop.parse.gpu.values import dcgm_number, is_words, whole
+from slurmtop.parse.gpu.values import dcgm_number, is_words, possible, whole
 
 #: Counters of the profiling module: 1001–1012. Everything else works without it.
 PROFILING_IDS = tuple(range(1001, 1013))
@@ -106,6 +106,8 @@ def _row(line: str, columns: list[tuple[str, int, int]], kind: str, number: int)
         if attribute is None or not cell:
             continue
         value = dcgm_number(cell)
+        if value is not None and not possible(attribute, value):
+            value = None
         if is_words(cell):
             words.append((attribute, cell))
         keep_whole = attribute in _WHOLE and value is not None

@@ -18,7 +18,7 @@ from typing import Any
 from slurmtop.model.gpu import Answer, GpuSample, NodeGpus
 from slurmtop.model.snapshot import BadRecord, Failure, Parsed, Trouble
 from slurmtop.model.text import visible
-from slurmtop.parse.gpu.values import bus_id, dcgm_number, is_nothing, is_words, whole
+from slurmtop.parse.gpu.values import bus_id, dcgm_number, is_nothing, is_words, possible, whole
 
 _SERIES = re.compile(r"\s*(?P<name>[A-Za-z_:][A-Za-z0-9_:]{0,200})\s*(?P<rest>[{\s].*)", re.DOTALL)
 _LABEL = re.compile(r'\s*(?P<name>[A-Za-z_]\w{0,100})\s*=\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*,?')
@@ -26,6 +26,10 @@ _ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
 _STAMP = re.compile(r"(?P<value>\S+)\s+-?\d{1,20}")
 _EXCERPT = 200
 _AGAIN_S = 60.0
+#: GPUs and slices of one node, and lines of its page. Sixteen cards of seven slices are 112; a page
+#: with more than these is that of something else, and reading it would hold up the screen.
+MOST_GPUS = 256
+_MOST_LINES = 50_000
 
 #: Names of dcgm-exporter, those of DCGM 4.6 beside the older ones.
 _METRICS = {
@@ -128,7 +132,9 @@ def gpus_of(series: Iterable[Series], host: str | None = None) -> tuple[GpuSampl
     """GPUs and MIG slices in the order of their first series; other metrics are left out.
 
     ``host`` is used where a series names none. A series without UUID belongs to the GPU of that
-    number on its host, where there is one.
+    number on its host, where there is one. A value that no GPU can have is missing.
+
+    At most ``MOST_GPUS`` and one more: then there are too many for one node.
     """
     kept = [one for one in series if one.name in _METRICS]
     by_number: dict[tuple[str, str], str] = {}
@@ -140,10 +146,13 @@ def gpus_of(series: Iterable[Series], host: str | None = None) -> tuple[GpuSampl
         where, gpu = _host(one, host), one.labels.get("gpu", "")
         uuid = _label(one, "UUID", "uuid") or by_number.get((where, gpu), "")
         piece = _label(one, "GPU_I_ID") or ""
-        got = gpus.setdefault((where, uuid or f"gpu {gpu}", piece), {"words": {}, "jobs": {}})
+        key = (where, uuid or f"gpu {gpu}", piece)
+        if key not in gpus and len(gpus) > MOST_GPUS:
+            break
+        got = gpus.setdefault(key, {"words": {}, "jobs": {}})
         got.update(_names(one, where, gpu, uuid, piece))
         attribute = _METRICS[one.name]
-        value = _value(attribute, one.value)
+        value = None if _impossible(one) else _value(attribute, one.value)
         if value is not None or attribute not in got:
             got[attribute] = value
         if is_words(one.text):
@@ -154,6 +163,11 @@ def gpus_of(series: Iterable[Series], host: str | None = None) -> tuple[GpuSampl
         GpuSample(**{**got, "words": tuple(got["words"].items()), "jobs": tuple(got["jobs"])})
         for got in gpus.values()
     )
+
+
+def _impossible(one: Series) -> bool:
+    attribute = _METRICS.get(one.name)
+    return attribute is not None and one.value is not None and not possible(attribute, one.value)
 
 
 def _label(one: Series, *names: str) -> str | None:
@@ -203,6 +217,9 @@ def read_exporter(host: str, body: bytes | None, *, took_s: float | None = None)
     if not body.strip():
         says = f"The exporter on {where} answers but has no data of any GPU; the driver may hang."
         return _nothing(host, says, Answer.NO_DATA, took_s)
+    if body.count(b"\n") > _MOST_LINES:
+        says = f"What answers for {where} is longer than the page of one node: check exporter_url."
+        return _nothing(host, says, Answer.OTHER, took_s)
     parsed = parse_prometheus(body)
     if parsed.bad and not parsed.rows:
         says = f"What answers for {where} is no page of an exporter: check exporter_url."
@@ -215,7 +232,11 @@ def read_exporter(host: str, body: bytes | None, *, took_s: float | None = None)
     if not gpus:
         says = f"What answers for {where} tells no known value of a GPU: check exporter_url."
         return _nothing(host, says, Answer.NO_DATA, took_s)
-    return NodeGpus(host=host, samples=gpus, took_s=took_s, bad=parsed.bad)
+    if len(gpus) > MOST_GPUS:
+        says = f"What answers for {where} names more GPUs than a node can have: check exporter_url."
+        return _nothing(host, says, Answer.OTHER, took_s)
+    bad = parsed.bad + sum(map(_impossible, parsed.rows))
+    return NodeGpus(host=host, samples=gpus, took_s=took_s, bad=bad)
 
 
 def _nothing(host: str, says: str, answer: Answer, took_s: float | None) -> NodeGpus:

@@ -14,6 +14,29 @@ _BUS = re.compile(
     r"(?P<function>\.[0-7])?"
 )
 
+_RATIO = (0.0, 2.0)
+#: What a value of an attribute of GpuSample can be at all; from 0 for those that are not here.
+#: Shares of DCGM go above 1 under MIG, so their limit is a loose one.
+_RANGES: dict[str, tuple[float, float]] = {
+    "util_percent": (0.0, 100.0),
+    "mem_util_percent": (0.0, 100.0),
+    "mem_used_mib": (0.0, 2.0**24),
+    "mem_total_mib": (0.0, 2.0**24),
+    "mem_reserved_mib": (0.0, 2.0**24),
+    "temp_c": (-60.0, 250.0),
+    "mem_temp_c": (-60.0, 250.0),
+    "power_w": (0.0, 20_000.0),
+    "power_limit_w": (0.0, 20_000.0),
+    "sm_clock_mhz": (0.0, 20_000.0),
+    "xid": (0.0, 100_000.0),
+    "graphics_active": _RATIO,
+    "sm_active": _RATIO,
+    "sm_occupancy": _RATIO,
+    "tensor_active": _RATIO,
+    "dram_active": _RATIO,
+}
+_FROM_ZERO = (0.0, math.inf)
+
 #: DCGM's marks for "no value" (dcgm_structs.h), where raw numbers are printed.
 _BLANK_INT32 = range(2_147_483_632, 2_147_483_648)
 _BLANK_DOUBLE = 140_737_488_355_328
@@ -32,6 +55,12 @@ def dcgm_number(text: str) -> float | None:
     if value is None or value >= _BLANK_DOUBLE or value in _BLANK_INT32:
         return None
     return value
+
+
+def possible(attribute: str, value: float) -> bool:
+    """Can a GPU have this value? What cannot be is missing, as if it had not been told."""
+    least, most = _RANGES.get(attribute, _FROM_ZERO)
+    return least <= value <= most
 
 
 def whole(text: str) -> int | None:

@@ -109,6 +109,18 @@ async def test_prometheus_is_asked_for_all_nodes_together_and_how_old_its_answer
     assert ages == {"gpu01": 60, "gpu02": 0, "gpu03": 0, "gpu04": 0}
 
 
+async def test_prometheus_names_more_gpus_than_a_node_has() -> None:
+    one = ("DCGM_FI_DEV_GPU_UTIL", "97")
+    many = [series(*one, Hostname="gpu01", UUID=f"GPU-{gpu}") for gpu in range(300)]
+    web = Web(prometheus=vector(*many, series(*one, Hostname="gpu02", UUID="GPU-x")))
+    source = Exporters(FakeClock(), prometheus_url="http://prometheus:9090", fetch=web)
+    told = await source.ask(("gpu01", "gpu02"))
+    assert not told["gpu01"].node.samples
+    assert told["gpu01"].node.failure is not None
+    assert "names more GPUs on gpu01" in told["gpu01"].node.failure.sentence
+    assert len(told["gpu02"].node.samples) == 1
+
+
 async def test_prometheus_refuses() -> None:
     said = b'{"status": "error", "errorType": "bad_data", "error": "too many series"}'
     source = Exporters(FakeClock(), prometheus_url="http://prom:9090", fetch=Web(prom=said))

@@ -125,3 +125,11 @@ def test_what_was_printed_is_read(gpu: int, util: int, active: int, power: int) 
     (found,) = parse_dmon(HEADER + row.encode()).rows
     assert (found.dcgm_id, found.util_percent) == (gpu, util)
     assert (found.sm_active, found.power_w) == (active / 1000, power / 1000)
+
+
+def test_what_no_gpu_can_have_is_missing() -> None:
+    head = b"#Entity   GPUTL     SMACT     POWER\nID\n"
+    rows = b"GPU 0     98        1.230     572.000\nGPU 1     250       -0.5      -3\n"
+    first, second = parse_dmon(head + rows).rows
+    assert (first.util_percent, first.sm_active, first.power_w) == (98, 1.23, 572)
+    assert (second.util_percent, second.sm_active, second.power_w) == (None, None, None)

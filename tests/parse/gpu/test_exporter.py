@@ -69,6 +69,51 @@ def test_the_driver_is_accused_by_an_empty_page_only(page: bytes, says: str, acc
     assert not answer.answered
 
 
+@pytest.mark.parametrize(
+    ("metric", "attribute", "good", "wrong"),
+    [
+        ("DEV_GPU_UTIL", "util_percent", (0, 100), (-5, 250, 100.5)),
+        ("DEV_MEM_COPY_UTIL", "mem_util_percent", (0, 100), (-1, 101)),
+        ("DEV_FB_USED", "mem_used_mib", (0, 288_000), (-3, 1e9)),
+        ("DEV_FB_TOTAL", "mem_total_mib", (81_559,), (-81_559,)),
+        ("DEV_GPU_TEMP", "temp_c", (-5, 35, 110), (-300, 5000)),
+        ("DEV_POWER_USAGE", "power_w", (0, 1_400), (-700, 9e6)),
+        ("DEV_SM_CLOCK", "sm_clock_mhz", (0, 2_100), (-1, 1e9)),
+        ("DEV_XID_ERRORS", "xid", (0, 79), (-79, 1e12)),
+        ("DEV_TOTAL_ENERGY_CONSUMPTION", "energy_mj", (0, 9e12), (-1,)),
+        ("DEV_ECC_DBE_VOL_TOTAL", "ecc_uncorrected", (0, 3), (-3,)),
+        ("DEV_ROW_REMAP_PENDING", "remapped_pending", (0, 1), (-1,)),
+        ("DEV_CLOCKS_EVENT_REASONS", "events", (0, 8), (-8,)),
+        ("PROF_SM_ACTIVE", "sm_active", (0, 0.5, 1.23), (-0.1, 97)),
+        ("PROF_PCIE_TX_BYTES", "pcie_tx_bytes_s", (0, 6e10), (-1,)),
+    ],
+)
+def test_what_no_gpu_can_have_is_missing(
+    metric: str, attribute: str, good: tuple[float, ...], wrong: tuple[float, ...]
+) -> None:
+    for value in (*good, *wrong):
+        page = f'DCGM_FI_{metric}{{UUID="GPU-0"}} {value}\n'.encode()
+        answer = read_exporter("gpu01", page)
+        (one,) = answer.samples
+        assert getattr(one, attribute) == (value if value in good else None)
+        assert (answer.bad, one.words) == (int(value in wrong), ())
+
+
+def test_a_page_of_more_than_one_node_is_not_taken() -> None:
+    def page(count: int, metrics: int = 1) -> bytes:
+        line = 'DCGM_FI_DEV_GPU_UTIL{{UUID="GPU-{}"}} 97\n'
+        return "".join(line.format(gpu) * metrics for gpu in range(count)).encode()
+
+    # Sixteen cards of seven slices.
+    assert len(read_exporter("gpu01", page(112, 60)).samples) == 112
+    for many in (page(257), page(180_000)):
+        answer = read_exporter("gpu01", many)
+        assert not answer.answered
+        assert answer.failure is not None
+        assert "check exporter_url" in answer.failure.sentence
+    assert len(gpus_of(parse_prometheus(page(1_000)).rows)) == 257
+
+
 def test_escapes_in_labels() -> None:
     (one,) = parse_prometheus(rb'x{a="\\n\n\"}",b="2"} 1').rows
     assert dict(one.labels) == {"a": '\\n\n"}', "b": "2"}
