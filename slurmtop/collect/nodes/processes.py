@@ -5,9 +5,13 @@ were tried), starts about thirty programs however many processes there are, and 
 ``/proc`` only. Each of them may vanish at any moment: then it is not told. ``parse/dumps/probe.py``
 reads what it prints and shows the form.
 
-Of an environment only the names in ``KEEP`` leave the node, and of those and of command lines no
-value that looks like a secret. Whose processes: one's own and those in a cgroup of Slurm (of the
-job alone where one is named); for root those in a cgroup of Slurm, or all where there is none.
+Of a command line leave the node: the program, what a Python runs (script or module; of the text
+behind ``-c`` a word that is known or a mark), and the numbers of rank options (``--local_rank=3``);
+of an environment the names in ``KEEP``; of all those no value that looks like a secret. What else
+stands there is never told, so that nobody has to know how a password may look.
+
+Whose processes: one's own and, where a job is named, those in its cgroup. For root: those in the
+cgroup of the job, or of any where none is named; all where Slurm keeps no cgroups.
 """
 
 from dataclasses import replace
@@ -52,9 +56,13 @@ for p in [0-9]*; do
   if [ "$me" != 0 ] && [ -O "$p" ]; then own="$own $p"; fi
   n=$((n + 1)); [ $n -lt 30000 ] || { say cut all; break; }
 done
-theirs=$(grep -lsE "/job_${job:-[0-9]+}(/|\$)" [0-9]*/cgroup 2>/dev/null)
-theirs=$(printf '%s' "$theirs" | tr -s '/a-z\n' ' ')
-if [ "$me" = 0 ] && [ -z "$theirs" ]; then theirs=$(echo [0-9]*); fi
+theirs=
+if [ "$me" = 0 ] || [ -n "$job" ]; then
+  theirs=$(grep -lsE "/job_${job:-[0-9]+}(/|\$)" [0-9]*/cgroup 2>/dev/null)
+  theirs=$(printf '%s' "$theirs" | tr -s '/a-z\n' ' ')
+fi
+if [ "$me" = 0 ] && [ -z "$theirs" ] && ! grep -qsE '/job_[0-9]+(/|$)' [0-9]*/cgroup 2>/dev/null
+then theirs=$(echo [0-9]*); fi
 # Those that wait in the kernel come last: to read the memory of one may never return.
 order='NR % 2 { next } { n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, " ")
   if (f[2] == 2 || $1 in seen) next
@@ -62,24 +70,47 @@ order='NR % 2 { next } { n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, 
 set -- $(scan stat $own $theirs $$ | awk "$order")
 if [ $# -gt 4000 ]; then say cut some; while [ $# -gt 4000 ]; do shift; done; fi
 pick='
-function hide(s,   out, n, name) {
+function hide(s,   out) {
   if (s ~ SHAPES || s ~ /^[0-9a-f]+$/ && length(s) > 31) return MASK
   out = ""
-  while (match(s, NAMED)) {
-    name = substr(s, RSTART, RLENGTH); n = index(name, "=")
-    out = out substr(s, 1, RSTART + n - 1) MASK; s = substr(s, RSTART + RLENGTH)
+  while (match(tolower(s), HEAD)) {
+    out = out substr(s, 1, RSTART + RLENGTH - 1); s = substr(s, RSTART + RLENGTH)
+    if (match(s, /^("[^"]*"?|[^ ;&"\001]+)/)) { out = out MASK; s = substr(s, RLENGTH + 1) }
   }
   return out s
+}
+function code(s,   i) {
+  for (i = 1; i in SERVES; i++) if (index(s, SERVES[i])) return SERVES[i]
+  return MASK
+}
+function module(s) { if (s ~ /^[A-Za-z0-9_.]+$/) return substr(s, 1, 240); return MASK }
+function word(s) { print "A", p, s }
+# What a Python runs: a module, a script, or a text of which only what is known is told.
+function runs(s,   end) {
+  if (due == "c") { word(code(s)); due = "" }
+  else if (due == "m") { word(module(s)); due = "" }
+  else if (due == "skip") due = "script"
+  else if (s !~ /^-/) { word(hide(substr(s, 1, 240))); due = "" }
+  else if (s ~ /^-[bBdEhiIOPqsSuvVx]+$/ || s == "--") return
+  else if (s == "--check-hash-based-pycs") due = "skip"
+  else if (match(s, /^-[bBdEhiIOPqsSuvVx]*[cmWX]/)) {
+    end = substr(s, RLENGTH, 1); s = substr(s, RLENGTH + 1)
+    if (end ~ /[WX]/) { if (s == "") due = "skip"; return }
+    word("-" end); due = end; if (s != "") runs(s)
+  } else due = ""
 }
 BEGIN {
   MASK = "@MASK@"; c = "[A-Za-z0-9_.-]"; c = c c c c c c c c c c c c
   SHAPES = "(^|[^A-Za-z0-9])(hf_|gh[pousr]_|github_pat_|gl[a-z]+-|xox[a-z]-|xapp-|AKIA|ASIA|eyJ"
   SHAPES = SHAPES "|[srp]k[_-]|npm_|nvapi-|dapi|pypi-|wandb_v|AIza|ya29[.]|api_org_|SG[.])" c
-  SHAPES = SHAPES "|://[^/@ ]*:[^/@ ]*@|[Bb]earer "
-  BAD = "(key|KEY|[Kk]ey_id|token|TOKEN|secret|SECRET|passw[a-z]*|PASSW[A-Z]*|jwt|JWT|cookie"
-  BAD = BAD "|COOKIE|[Cc]redentials?|CREDENTIALS?|passphrase|PASSPHRASE|[_-]pat|_PAT"
-  BAD = BAD "|[_-]auth|_AUTH)"
-  NAMED = "[A-Za-z0-9_.-]*" BAD "=[^ ;&\001]+"
+  SHAPES = SHAPES "|://[^/@ ]*:[^/@ ]*@|[Bb]earer |[Bb]asic |[Aa]uthorization"
+  BAD = "(key|key_id|token|secret|passw[a-z]*|passphrase|jwt|cookie|credentials?|[_-]pat|[_-]auth"
+  BAD = BAD "|[_-]pass)"
+  HEAD = "[a-z0-9_.-]*" BAD "\"? *[=:] *|-[a-z0-9_.-]*" BAD " +"
+  n = "multiprocessing.spawn multiprocessing.forkserver multiprocessing.resource_tracker"
+  n = n " multiprocessing.semaphore_tracker torch._inductor.compile_worker"
+  split(n " torch/_inductor/compile_worker torch_shm_manager wandb-core wandb-service", SERVES, " ")
+  RANK = "^--?(rank|(local|node)[_-]rank|nproc[_-]per[_-]node|nnodes|world[_-]size)(=|$)"
   KEEP = "^(((LOCAL_|GROUP_|ROLE_|NODE_)?(RANK|WORLD_SIZE))|ROLE_NAME|NNODES|NODE_RANK|MASTER_(ADDR"
   KEEP = KEEP "|PORT)|[A-Z]+_VISIBLE_DEVICES|(NCCL|RCCL|TORCH|TORCHELASTIC|GLOO|PALS|MV2_COMM_WORLD"
   KEEP = KEEP "|OMPI_COMM_WORLD|OMPI_UNIVERSE)_[A-Z0-9_]+|PMI_[A-Z]*(RANK|SIZE|ID)|PMIX_(RANK"
@@ -88,7 +119,7 @@ BEGIN {
   KEEP = KEEP "|ARRAY_TASK_ID|HET_JOB_ID|HET_SIZE|HET_GROUP|JOB_NAME|STEP_GPUS|JOB_GPUS"
   KEEP = KEEP "|GPUS_ON_NODE|STEP_NODELIST|JOB_NODELIST|TASK_PID|CLUSTER_NAME))$"
 }
-NR % 2 { p = $0; sub(/\/.*/, "", p); if (p != was) { was = p; words = size = next_hidden = 0
+NR % 2 { p = $0; sub(/\/.*/, "", p); if (p != was) { was = p; words = 0
   if (kind == "E") print "R", p }; next }
 kind == "S" || kind == "T" {
   n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, " ")
@@ -113,18 +144,36 @@ kind == "C" {
   for (i = 1; i <= n; i++) if (l[i] ~ /\/job_[0-9]+/) { print "C", p, substr(l[i], 1, 400); break }
 }
 kind == "A" {
-  words++; wanted = next_wanted; next_wanted = 0; text = $0
-  if (text ~ /^--?(local[_-]|node[_-])?rank(=|$)/) { wanted = 1; if (text !~ /=/) next_wanted = 1 }
-  if ((words > 16 || size > 1500) && !wanted) next
+  words++; text = $0
+  if (words == 1) {
+    due = asked = last = before = ""
+    # A program may have written any title over its own name.
+    if (text ~ /^(Apptainer|Singularity) runtime parent/) sub(/ parent.*/, " parent", text)
+    else { sub(/[ \001=?&;{"].*/, "", text); text = hide(substr(text, 1, 240)) }
+    word(text); sub(/.*\//, "", text); sub(/^-/, "", text)
+    python = text ~ /^(python|pypy)[0-9.]*[td]?$/; if (python) due = "script"
+    next
+  }
   if (words > 400) next
-  if (next_hidden && text !~ /^-/) text = MASK; else text = hide(text)
-  next_hidden = $0 ~ ("^--?[A-Za-z0-9_.-]*" BAD "$")
-  text = substr(text, 1, 240); size += length(text); print "A", p, text
+  if (due != "") { runs(text); next }
+  if (asked != "" && text ~ /^[0-9]+$/ && length(text) < 8) word(asked "=" text)
+  asked = ""
+  if (text ~ RANK) {
+    n = index(text, "="); value = substr(text, n + 1)
+    if (!n) asked = text; else if (value ~ /^[0-9]+$/ && length(value) < 8) word(text)
+  }
+  # By these two slurmtop knows itself and a batch script.
+  if (!python && words < 9 && before == "-c" && text ~ /^slurmtop-[a-z]+$/) {
+    word("-c"); word(MASK); word(text)
+  }
+  if (!python && words < 4 && text ~ /\/slurm_script$/) word("slurm_script")
+  before = last; last = text
 }
 kind == "E" {
   n = index($0, "="); name = substr($0, 1, n - 1)
   if (name !~ KEEP || words++ > 60) next
-  if (name ~ BAD && name != "NCCL_IB_PKEY") text = MASK; else text = hide(substr($0, n + 1))
+  text = hide(substr($0, n + 1))
+  if (tolower(name) ~ BAD && name != "NCCL_IB_PKEY") text = MASK
   print "E", p, name "=" substr(text, 1, 300)
 }'
 take() { scan "$2" $3 | awk -v kind="$1" "$pick"; }
@@ -150,7 +199,8 @@ async def read_processes(
     runner: Runner, clock: Clock, host: str, *, job: str | None = None
 ) -> NodeProcesses:
     """Look once at the processes of ``host``: those of ``job`` (its raw number: of an array task
-    its own), or all that are of interest. Never raises; ``failure`` says why there is no answer.
+    its own), or one's own (for root those of all jobs). Never raises; ``failure`` says why there
+    is no answer.
     """
     at = clock.now()
     try:
