@@ -92,6 +92,7 @@ class HostWatch:
         dcgm: DcgmMode,
         reach: Callable[[str], Reach | None],
         nvml: NvmlReader | None,
+        job: str | None = None,
     ) -> None:
         self._runner = runner
         self._clock = clock
@@ -102,10 +103,12 @@ class HostWatch:
         self._dcgm_mode = dcgm
         self._reach = reach
         self._nvml = nvml
+        self._job = job
         self._kept = memory.kept
         self._fresh = False
         self._dcgm: DcgmRound | None = None
         self._told: Told | None = None
+        self._not_told: tuple[str, ...] = ()
         self._nics: NicLook | None = None
         self._look = HostLook(host=host)
         self._failures = 0
@@ -141,10 +144,9 @@ class HostWatch:
 
     def told(self, told: Told) -> None:
         """What an exporter or Prometheus says of this node."""
-        if told.node.failure is not None and not told.node.samples:
-            if told.node.answer is not Answer.NOT_THERE:
-                self._memory.hint(told.node.failure.sentence)
-        else:
+        failed = told.node.failure if not told.node.samples else None
+        self._not_told = () if failed is None else (failed.sentence,)
+        if failed is None:
             self._told = told
         if not self._fresh:
             self._tell()
@@ -287,7 +289,7 @@ class HostWatch:
         self._take_beside(await probe(self._runner, self._host, self._memory, apps=apps))
         if rests and not self._memory.driver_rests(self._clock):
             self._poked.set()
-        processes = await read_processes(self._runner, self._clock, self._host)
+        processes = await read_processes(self._runner, self._clock, self._host, job=self._job)
         self._look = replace(self._look, processes=_newer(self._look.processes, processes))
         self._tell()
 
@@ -333,7 +335,7 @@ class HostWatch:
             gpus=node,
             gpus_at=at,
             sources=sources,
-            hints=tuple(self._memory.hints),
+            hints=tuple(dict.fromkeys((*self._memory.hints, *self._not_told))),
         )
         self._on_look(self._look)
 

@@ -38,7 +38,8 @@ class GpuWatch:
     """Watches ``hosts`` while ``run`` runs; ``on_look`` hears of every news of one of them.
 
     ``memories`` outlives the watch: what a node refused is not asked for again. ``here`` is the
-    name of the node on which slurmtop itself runs, where NVML is asked without a child.
+    name of the node on which slurmtop itself runs, where NVML is asked without a child. ``job`` is
+    the raw number of the one whose processes are told; without it only one's own are.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class GpuWatch:
         reach: Callable[[str], Reach | None] = _no_reach,
         try_again: Callable[[str], None] = _nothing_kept,
         here: str | None = None,
+        job: str | None = None,
     ) -> None:
         self._clock = clock
         self._exporters = exporters
@@ -72,6 +74,7 @@ class GpuWatch:
                 dcgm=dcgm,
                 reach=reach,
                 nvml=self._nvml if host == here else None,
+                job=job,
             )
             for host in hosts
         }
@@ -160,9 +163,8 @@ def with_told(look: HostLook, told: Told) -> HostLook:
     """A look with what the exporter knows besides; alone where nothing else is there."""
     failure = told.node.failure
     if not told.node.samples:
-        if failure is None or told.node.answer is Answer.NOT_THERE:
-            return look
-        return replace(look, hints=(*look.hints, failure.sentence))
+        # Also where nothing listens: somebody set up an exporter and expects its values.
+        return look if failure is None else replace(look, hints=(*look.hints, failure.sentence))
     if look.gpus is None:
         return replace(look, gpus=told.node, gpus_at=told.at, sources=(told.source,))
     samples, used = merge_samples(look.gpus.samples, told.node.samples)

@@ -141,6 +141,20 @@ async def test_an_exporter_fills_in_for_a_node_that_cannot_be_reached() -> None:
     assert look.gpus.samples[0].util_percent == 97
 
 
+async def test_an_exporter_that_is_not_there_is_said_beside_the_values() -> None:
+    clock = FakeClock()
+    nodes = FakeNodes(clock)
+    nodes.on("gpu01", "once", lambda command: begun() + rows(command.argv[6], 96) + ended(0))
+    for web, says in [
+        (Web(gpu01=REFUSED), "There is no GPU exporter on gpu01."),
+        (Web(gpu01=BROKEN), BROKEN.failure.sentence),
+    ]:
+        told = await exporters(web, clock).ask(("gpu01",))
+        look = with_told(await look_once(nodes, clock, "gpu01"), told["gpu01"])
+        assert (look.sources, look.failure) == (("nvidia-smi",), None)
+        assert says in look.hints
+
+
 async def test_one_look_for_a_command_is_merged_from_what_is_there() -> None:
     clock = FakeClock()
     nodes = FakeNodes(clock)

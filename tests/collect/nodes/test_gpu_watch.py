@@ -11,9 +11,10 @@ from slurmtop.collect.nodes.exporter import Exporters
 from slurmtop.collect.nodes.gpu_script import FIRST_ANSWER_S
 from slurmtop.collect.nodes.gpu_watch import AT_ONCE, GpuWatch
 from slurmtop.collect.nodes.host_memory import Memories
+from slurmtop.collect.nodes.http_get import HttpFailed
 from slurmtop.model.ports import Completed, RunnerError
 from slurmtop.model.reach import Reach, Way
-from slurmtop.model.snapshot import Trouble
+from slurmtop.model.snapshot import Failure, Trouble
 from tests.collect.nodes.gpu_desk import watching
 from tests.collect.nodes.gpu_fakes import (
     GPU,
@@ -536,6 +537,34 @@ def exported(util: int) -> bytes:
     return lines(
         f"DCGM_FI_DEV_GPU_UTIL{{{label}}} {util}", f"DCGM_FI_PROF_SM_ACTIVE{{{label}}} 0.9"
     )
+
+
+async def test_an_exporter_that_is_not_there_is_said_until_it_comes() -> None:
+    says = "There is no GPU exporter on gpu05."
+    refused = HttpFailed(Failure(Trouble.DOWN, "Nothing answers at x."), nothing_there=True)
+    page = lines(f'DCGM_FI_PROF_SM_ACTIVE{{UUID="{GPU.format(0)}",Hostname="gpu05"}} 0.9')
+    answers: list[bytes | HttpFailed] = [refused, page, page]
+
+    async def fetch(url: str, form: bytes | None) -> bytes:
+        answer = answers.pop(0)
+        if isinstance(answer, HttpFailed):
+            raise answer
+        return answer
+
+    clock = FakeClock()
+    exporters = Exporters(clock, exporter_url="http://{host}:9400/metrics", fetch=fetch)
+    async with watching(nodes=FakeNodes(clock), exporters=exporters) as desk:
+        stream = desk.stream()
+        stream.say(begun())
+        stream.round(97)
+        await desk.tick(0.6)
+        look = desk.last()
+        assert (look.sources, look.failure, says in look.hints) == (("nvidia-smi",), None, True)
+        await desk.tick(15)
+        stream.round(96)
+        await settle()
+        look = desk.last()
+        assert (look.sources, says in look.hints) == (("nvidia-smi", "exporter"), False)
 
 
 async def test_an_exporter_fills_in_and_stands_alone_where_the_node_is_closed() -> None:
