@@ -120,8 +120,10 @@ def _jobs(found: Exported) -> list[Family]:
             },
         )
         state.add(1.0, {**label, "state": job.state.word})
-        gpus.add(job.tres.gpus, label)
-        nodes.add(job.node_count, label)
+        # The queue shows an ended job for some minutes more, with what it once held.
+        if not job.state.ended and job.state.phase is not Phase.ELSEWHERE:
+            gpus.add(job.tres.gpus, label)
+            nodes.add(job.node_count, label)
         elapsed.add(elapsed_s(job, found.now), label)
         if job.limit.kind is LimitKind.SECONDS:
             limit.add(job.limit.seconds, label)

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -84,6 +85,29 @@ def test_what_is_not_known_of_a_job_has_no_series() -> None:
     series = told(export(jobs=(job,)))
     for name in ("gpus", "restarts", "elapsed_seconds", "progress_step"):
         assert value(series, f"slurmtop_job_{name}", job="4711") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "held"),
+    [
+        ("RUNNING", 16),
+        ("SUSPENDED", 16),
+        ("COMPLETING", 16),
+        ("PENDING", 16),
+        ("CANCELLED", None),
+        ("COMPLETED", None),
+        ("FAILED", None),
+        ("TIMEOUT", None),
+        ("NODE_FAIL", None),
+        ("OUT_OF_MEMORY", None),
+        ("REVOKED", None),
+    ],
+)
+def test_a_job_that_is_over_holds_nothing(state: str, held: int | None) -> None:
+    series = told(export(jobs=(make_job("4711", state, gpus=16, node_count=2),)))
+    assert value(series, "slurmtop_job_state", job="4711", state=state) == 1
+    assert value(series, "slurmtop_job_gpus", job="4711") == held
+    assert value(series, "slurmtop_job_nodes", job="4711") == (None if held is None else 2)
 
 
 def test_everybodys_jobs_are_counted_and_only_own_ones_have_series() -> None:
