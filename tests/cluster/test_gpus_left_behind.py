@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.faults import Faults
 from tests.cluster.fixtures import Cluster
 from tests.cluster.gpu_desk import Watchman
-from tests.cluster.layout import NODES
+from tests.cluster.layout import NODES, ClusterError
 from tests.cluster.terminal import Terminal, in_terminal
 from tests.cluster.training import Training
 
@@ -26,7 +26,12 @@ def look_at_gpus(cluster: Cluster, terminal: Terminal, watchman: Watchman) -> No
     terminal.type("\r")
     cluster.wait_for("the Job page", lambda: "Script" in terminal.text, 30)
     terminal.type("\t")
-    cluster.wait_for("a look at all nodes", lambda: watchman.looking() == set(NODES), 90)
+    try:
+        cluster.wait_for("a look at all nodes", lambda: watchman.looking() == set(NODES), 90)
+    except ClusterError as error:
+        raise ClusterError(
+            f"{error}; the end of what was shown: {terminal.text[-6000:]}"
+        ) from error
 
 
 @pytest.mark.parametrize(("way", "how"), ENDS)
