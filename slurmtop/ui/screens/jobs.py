@@ -23,6 +23,7 @@ from slurmtop.ui.present.health import HealthWords
 from slurmtop.ui.present.selection import jobs_text
 from slurmtop.ui.present.spans import Line, Span
 from slurmtop.ui.screens.acting import ActingScreen
+from slurmtop.ui.screens.listing import ListingScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
 from slurmtop.ui.widgets.footer import KeyFooter
 from slurmtop.ui.widgets.lines import LinesBox
@@ -43,9 +44,10 @@ def _group_key(target: Target) -> JobKey:
     return JobKey(target.key.cluster, target.base)
 
 
-class JobsScreen(ActingScreen):
+class JobsScreen(ListingScreen, ActingScreen):
     """Keys change the view (``store.view``), which keeps cursor and marks by key."""
 
+    ORDERS = SORTS
     SCOPES = ("jobs",)
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("jobs")
     DEFAULT_CSS = """
@@ -71,30 +73,30 @@ class JobsScreen(ActingScreen):
 
     def on_mount(self) -> None:
         self.set_focus(self._rows)
-        self._show()
+        self.show()
 
     def on_resize(self) -> None:
-        self._show()
+        self.show()
 
     # News
 
     def on_queue_changed(self, event: QueueChanged) -> None:
         if self.view.update(self.tool.book, self.services.clock.now()):
-            self._show()
+            self.show()
         else:
             self._refresh_head()
 
     def on_health_changed(self, event: HealthChanged) -> None:
         words = self._health()
         if words.old_rows != self._rows.old or not self.view.rows:
-            self._show()
+            self.show()
         else:
             self._refresh_head()
 
     def on_second_passed(self, event: SecondPassed) -> None:
         self._refresh_head()
         if self._health().old_rows != self._rows.old or not self.view.rows:
-            self._show()
+            self.show()
         self._rows.second_passed()
 
     def _health(self) -> HealthWords:
@@ -109,7 +111,11 @@ class JobsScreen(ActingScreen):
 
     # What is shown
 
-    def _show(self) -> None:
+    @property
+    def listed(self) -> JobView:
+        return self.view
+
+    def show(self) -> None:
         """Put the rows of the view on the screen."""
         if not self.is_mounted:
             return
@@ -235,7 +241,7 @@ class JobsScreen(ActingScreen):
             return True
         if self.view.marks:
             self.view.marks.clear()
-            self._show()
+            self.show()
             return True
         return False
 
@@ -250,7 +256,7 @@ class JobsScreen(ActingScreen):
 
     def action_toggle_fold(self) -> None:
         if self.view.toggle_fold():
-            self._show()
+            self.show()
 
     def action_cursor_up(self) -> None:
         self._move(self.view.cursor_index - 1)
@@ -300,33 +306,10 @@ class JobsScreen(ActingScreen):
         self._rows.refresh()
         self._refresh_head()
 
-    def action_filter(self) -> None:
-        self._filter.open()
-        self._show()
-
     def _filter_by(self, text: str) -> None:
         if text != self.view.query.text:
             self.view.set_query(parse_query(text))
-            self._show()
-
-    def action_next_sort(self) -> None:
-        later = SORTS.index(self.view.sort) + 1
-        self._sort(SORTS[later % len(SORTS)], reverse=False)
-
-    def action_reverse_sort(self) -> None:
-        self._sort(self.view.sort, reverse=not self.view.reverse)
-
-    def _sort(self, sort: str, *, reverse: bool) -> None:
-        self.view.set_sort(sort, reverse=reverse)
-        self._show()
-
-    def action_problems(self) -> None:
-        self.view.set_problems_only(not self.view.problems_only)
-        self._show()
-
-    def action_all_users(self) -> None:
-        self.tool.show_all_users(not self.tool.feed.all_users)
-        self._show()
+            self.show()
 
     def action_copy(self) -> None:
         row = self.view.cursor_row

@@ -25,7 +25,7 @@ from slurmtop.ui.present import nodes as present
 from slurmtop.ui.present import nodes_head as head
 from slurmtop.ui.present.health import HealthWords, describe_health
 from slurmtop.ui.present.spans import Line
-from slurmtop.ui.screens.base import BaseScreen
+from slurmtop.ui.screens.listing import ListingScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
 from slurmtop.ui.widgets.footer import KeyFooter
 from slurmtop.ui.widgets.lines import LinesBox
@@ -36,12 +36,13 @@ from slurmtop.ui.widgets.wish_box import WishBox
 _ROW_ACTIONS = frozenset({"open", "copy"})
 
 
-class NodesScreen(BaseScreen):
+class NodesScreen(ListingScreen):
     """Filter, order and cursor live in the app's :class:`NodesFeed` and outlast the screen.
 
     ``enter`` hands the keys to the pane of one node, escape takes them back.
     """
 
+    ORDERS = NODE_SORTS
     SCOPES = ("nodes",)
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("nodes")
     DEFAULT_CSS = """
@@ -57,7 +58,7 @@ class NodesScreen(BaseScreen):
         self._rows: Rows[NodeRow] = Rows(self, id="nodes")
         self._pane = NodePane()
         self._filter = FilterBar(self._filter_by, self._rows)
-        self._wish = WishBox(self._show, self._rows)
+        self._wish = WishBox(self.show, self._rows)
 
     @property
     def feed(self) -> NodesFeed:
@@ -82,7 +83,7 @@ class NodesScreen(BaseScreen):
         self._begin()
 
     def on_resize(self) -> None:
-        self._show()
+        self.show()
 
     def on_screen_resume(self) -> None:
         super().on_screen_resume()
@@ -103,7 +104,7 @@ class NodesScreen(BaseScreen):
             self._pane.shown = True
             self._ask()
         self._take_jobs()
-        self._show()
+        self.show()
 
     def _end(self) -> None:
         if self._pane.shown:
@@ -117,15 +118,15 @@ class NodesScreen(BaseScreen):
 
     def on_queue_changed(self, event: QueueChanged) -> None:
         if self._take_jobs():
-            self._show()
+            self.show()
 
     def on_nodes_changed(self, event: NodesChanged) -> None:
-        self._show()
+        self.show()
 
     def on_gpus_changed(self, event: GpusChanged) -> None:
         row = self.view.cursor_row
         if row is not None and row.name in event.hosts:
-            self._show()
+            self.show()
             self._pane.read_kernel()
 
     def on_health_changed(self, event: HealthChanged) -> None:
@@ -136,7 +137,7 @@ class NodesScreen(BaseScreen):
         if not self._pane.shown:
             return
         if self._health().old_rows != self._rows.old or not self.view.rows:
-            self._show()
+            self.show()
         else:
             self._refresh_head()
         self._rows.second_passed()
@@ -153,7 +154,11 @@ class NodesScreen(BaseScreen):
 
     # What is shown
 
-    def _show(self) -> None:
+    @property
+    def listed(self) -> NodeView:
+        return self.view
+
+    def show(self) -> None:
         """Put the rows of the view on the screen, and the node under the cursor below."""
         if not self.is_mounted:
             return
@@ -293,7 +298,7 @@ class NodesScreen(BaseScreen):
         """Escape leaves the pane first, then takes back the wish, the filter, the problems."""
         if self._pane.inside:
             self._pane.inside = False
-            self._show()
+            self.show()
         elif self._wish.text:
             self._wish.clear()
         elif self.view.query.text:
@@ -310,7 +315,7 @@ class NodesScreen(BaseScreen):
             return
         self._pane.inside = True
         self._pane.look()
-        self._show()
+        self.show()
 
     def action_open_there(self) -> None:
         key = self.current_job
@@ -360,39 +365,16 @@ class NodesScreen(BaseScreen):
         if event.twice:
             self.action_open()
         else:
-            self._show()
-
-    def action_filter(self) -> None:
-        self._filter.open()
-        self._show()
+            self.show()
 
     def _filter_by(self, text: str) -> None:
         if text != self.view.query.text:
             self.view.set_query(parse_node_query(text))
-            self._show()
+            self.show()
 
     def action_fit(self) -> None:
         self._wish.open()
-        self._show()
-
-    def action_next_sort(self) -> None:
-        later = NODE_SORTS.index(self.view.sort) + 1
-        self._sort(NODE_SORTS[later % len(NODE_SORTS)], reverse=False)
-
-    def action_reverse_sort(self) -> None:
-        self._sort(self.view.sort, reverse=not self.view.reverse)
-
-    def _sort(self, sort: str, *, reverse: bool) -> None:
-        self.view.set_sort(sort, reverse=reverse)
-        self._show()
-
-    def action_problems(self) -> None:
-        self.view.set_problems_only(not self.view.problems_only)
-        self._show()
-
-    def action_all_users(self) -> None:
-        self.tool.show_all_users(not self.tool.feed.all_users)
-        self._show()
+        self.show()
 
     def action_copy(self) -> None:
         row = self.view.cursor_row
