@@ -38,8 +38,9 @@ def make_watch_gpus(wiring: Wiring, config: Config) -> WatchGpus:
     def watch_gpus(
         hosts: Sequence[str], *, job: Job | None, on_look: Callable[[HostLook], None]
     ) -> GpuWatching:
-        if job is not None and job.raw_id is not None:
-            wiring.expect(job.raw_id, hosts)
+        number = None if job is None else job.raw_id or _plain(job.id.text)
+        if number is not None:
+            wiring.expect(number, hosts)
         return GpuWatch(
             wiring.runner,
             clock,
@@ -51,9 +52,15 @@ def make_watch_gpus(wiring: Wiring, config: Config) -> WatchGpus:
             reach=wiring.reach,
             try_again=wiring.try_again,
             here=here,
+            job=number,
         )
 
     return watch_gpus
+
+
+def _plain(text: str) -> str | None:
+    """The number of a job that is neither a task nor a part; of those ``text`` tells none."""
+    return text if text.isascii() and text.isdigit() else None
 
 
 def start_job_use(wiring: Wiring, config: Config) -> JobUseWatch | None:

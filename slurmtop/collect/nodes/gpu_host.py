@@ -289,8 +289,9 @@ class HostWatch:
         self._take_beside(await probe(self._runner, self._host, self._memory, apps=apps))
         if rests and not self._memory.driver_rests(self._clock):
             self._poked.set()
-        processes = await read_processes(self._runner, self._clock, self._host, job=self._job)
-        self._look = replace(self._look, processes=_newer(self._look.processes, processes))
+        if self._job is not None:
+            processes = await read_processes(self._runner, self._clock, self._host, job=self._job)
+            self._look = replace(self._look, processes=_newer(self._look.processes, processes))
         self._tell()
 
     def _take_beside(self, beside: Beside) -> None:

@@ -341,6 +341,20 @@ async def test_the_processes_on_the_gpus_the_ports_and_the_job_that_we_are_in() 
         assert look.gpus.processes is not None
 
 
+@pytest.mark.parametrize("job", ["4711", None])
+async def test_the_processes_of_the_job_that_is_looked_at_are_asked_for_and_of_no_other(
+    job: str | None,
+) -> None:
+    nodes = FakeNodes(FakeClock())
+    async with watching(nodes=nodes, job=job) as desk:
+        stream = desk.stream()
+        stream.say(begun())
+        stream.round(97)
+        await desk.tick(0.6)
+    asked = [call.argv[4:] for call in nodes.calls if call.argv[3] == "slurmtop-processes"]
+    assert asked == ([] if job is None else [(job,)])
+
+
 async def test_counters_of_dcgm_are_merged_by_uuid_and_their_first_rates_dropped() -> None:
     nodes = FakeNodes(FakeClock())
     nodes.on("gpu05", "probe", lines("#slurmtop seen hostengine exporter", "#slurmtop done"))
