@@ -118,7 +118,10 @@ async def report_lines(wiring: Wiring, scenario: str) -> list[str]:
     if quiet is not None:
         lines += ["", f"slurmtop why {quiet.job}"]
         lines += four_lines(quiet)
-        lines += ["       (this version reads no stacks or GPUs: it does not tell the rank yet)"]
+        lines += [
+            "       (a verdict does not read GPUs or stacks yet, so it does not tell the rank:",
+            "       the GPUs tab of the job shows its GPUs, with slurmtop demo in a terminal)",
+        ]
     if failed is not None:
         lines += ["", f"slurmtop why {failed.job}", *four_lines(failed)]
     return lines

@@ -205,7 +205,9 @@ def test_the_demo_without_a_terminal(home: Path, slurm: StandIns) -> None:
     lines = done.stdout.splitlines()
     quiet = next(n for n, line in enumerate(lines) if "that alone is not a hang" in line)
     assert lines[quiet - 1].startswith("slurmtop why ")
-    assert "does not tell the rank yet" in lines[quiet + 4]
+    # What it does not read is not denied to the whole of slurmtop: there is a tab of GPUs.
+    assert "a verdict does not read GPUs or stacks yet" in lines[quiet + 4]
+    assert "the GPUs tab of the job" in lines[quiet + 5]
     failed = next(n for n, line in enumerate(lines) if line.startswith("what   failed"))
     assert lines[failed + 1].startswith("who    ")
     assert lines[failed + 2].startswith("proof  ")
