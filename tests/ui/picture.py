@@ -31,7 +31,8 @@ async def draw() -> None:
         read_only=False,
         read_back=QueueReadBack(wiring.runner),
     )
-    app = SlurmtopApp(make_services(wiring, Config(), executor, info, read_only=False, demo="busy"))
+    config = Config(dcgm="on")
+    app = SlurmtopApp(make_services(wiring, config, executor, info, read_only=False, demo="busy"))
     async with app.run_test(size=_SIZE) as pilot:
         await _until(lambda: bool(app.book.sampled_at))
         await pilot.pause()
@@ -39,6 +40,9 @@ async def draw() -> None:
         await pilot.press("j", "enter")
         await _until(lambda: "proof" in _text(app))
         _write("job.svg", app)
+        await pilot.press("tab")
+        await _until(lambda: "odd one" in _text(app))
+        _write("gpus.svg", app)
 
 
 def _text(app: SlurmtopApp) -> str:
