@@ -26,7 +26,7 @@ from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
 from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
 from slurmtop.parse.slurm.ids import looks_like_job_id, parse_job_id, split_cluster
-from slurmtop.triage.gpu_share import JobShare
+from slurmtop.triage.gpu_share import JobShare, share_of
 from slurmtop.triage.job_gpus import gpus_of_job
 from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
 
@@ -222,6 +222,9 @@ def _of_job(
             )
         )
     missing = tuple(host for host in hosts if host not in looks)
+    if not missing and sum(len(one.gpus or ()) for one in out) == job.tres.gpus:
+        # All of them are seen, so each node holds what it shows.
+        out = [replace(one, held=None if one.gpus is None else len(one.gpus)) for one in out]
     return JobGpus(job=job, hosts=tuple(out), not_asked=missing)
 
 
@@ -248,10 +251,8 @@ def _age(wiring: Wiring, look: HostLook) -> float | None:
 
 
 def _share(job: Job) -> JobShare:
-    """GPUs that it holds on each node; 0 where that is not even, or not known."""
-    gpus, nodes = job.tres.gpus, job.node_count or len(nodes_of(job))
-    each = gpus // nodes if gpus and nodes and gpus % nodes == 0 else 0
-    return JobShare(_raw(job), each, job.start)
+    """Its share of each of its nodes."""
+    return share_of(_raw(job), job.tres, job.node_count or len(nodes_of(job)) or None, job.start)
 
 
 def _raw(job: Job) -> str:

@@ -10,15 +10,34 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurmtop.model.gpu import GpuSample
+from slurmtop.model.job import Tres
 
 
 @dataclass(frozen=True, slots=True)
 class JobShare:
-    """A job on the node and how many of the node's GPUs it holds. ``started`` None: not known."""
+    """A job on the node and how many of the node's GPUs it holds; None where Slurm does not say.
+
+    Of a job on several nodes Slurm tells the sum alone, and 4 on 2 nodes may be 3 and 1: then
+    ``even`` is what each node has if they are spread evenly. ``most`` is how many cards it may
+    have here, slices and shards among them. ``started`` None: not known.
+    """
 
     job: str
-    gpus: int
+    gpus: int | None
     started: datetime | None = None
+    even: int | None = None
+    most: int | None = None
+
+
+def share_of(job: str, tres: Tres, nodes: int | None, started: datetime | None = None) -> JobShare:
+    """The share that each of ``nodes`` has of what ``job`` (its raw number) holds in all."""
+    gpus = tres.gpus
+    parts = sum(count for _, count in tres.slices_by_type) + (tres.shards or 0)
+    most = None if gpus is None else gpus + parts
+    if gpus is None or nodes == 1 or gpus == 0:
+        return JobShare(job, gpus, started, most=most)
+    even = gpus // nodes if nodes and gpus % nodes == 0 else None
+    return JobShare(job, None, started, even=even, most=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +65,12 @@ def attribute_gpus(
     ``inside`` is the job whose cgroup the asker is in, where it could be read. ``node_gpus`` is
     how many the node has: where all are seen, no cgroup parts them. Without ``inside`` it is the
     one job that holds exactly as many GPUs as are seen, the newest where there are several.
-    A cgroup that shows more than its job holds parts nothing (no ``ConstrainDevices``).
+    A cgroup that shows more than its job holds parts nothing (no ``ConstrainDevices``), and where
+    it is not known how many that are, it may part nothing.
     """
     all_seen = node_gpus is not None and len(visible) >= node_gpus
     owner = inside
-    if owner is not None and _parts_nothing(len(visible), owner, jobs, all_seen):
+    if owner is not None and _may_part_nothing(len(visible), owner, jobs, node_gpus):
         return tuple(Attributed(job.job, None, NOT_TOLD) for job in jobs)
     if owner is None and (not all_seen or len(jobs) == 1):
         owner = _by_count(len(visible), jobs)
@@ -64,19 +84,40 @@ def attribute_gpus(
     )
 
 
-def _parts_nothing(seen: int, inside: str, jobs: Sequence[JobShare], all_seen: bool) -> bool:
-    held = sum(job.gpus for job in jobs if job.job == inside)
-    others = sum(job.gpus for job in jobs if job.job != inside)
-    return 0 < held < seen or (all_seen and others > 0)
+def _may_part_nothing(
+    seen: int, inside: str, jobs: Sequence[JobShare], node_gpus: int | None
+) -> bool:
+    """Are, or may, GPUs be seen that are not those of ``inside``?"""
+    all_seen = node_gpus is not None and seen >= node_gpus
+    if all_seen and any(job.gpus != 0 for job in jobs if job.job != inside):
+        return True
+    mine = next((job for job in jobs if job.job == inside), None)
+    if mine is None or seen in (mine.gpus, mine.even):
+        return False
+    most = mine.most if mine.most is not None else mine.gpus or None
+    if most is not None and seen > most:
+        return True
+    # Fewer than the node has: the cgroup parts, and all of it is the job's.
+    parts = node_gpus is not None and not all_seen
+    return mine.gpus is None and not parts
 
 
 def _by_count(seen: int, jobs: Sequence[JobShare]) -> str | None:
     """The job whose GPUs these must be: fewer are seen than the jobs hold together."""
-    fitting = [job for job in jobs if job.gpus == seen and seen]
-    if len(jobs) > 1 and sum(job.gpus for job in jobs) <= seen:
+    fitting = [job for job in jobs if seen and seen in (job.gpus, job.even)]
+    if len(jobs) > 1 and sum(job.gpus or 0 for job in jobs) <= seen:
+        return None
+    if any(_may_hold(seen, job) for job in jobs if job not in fitting):
         return None
     if len(fitting) < 2:
         return fitting[0].job if fitting else None
+    if any(job.gpus is None for job in fitting):
+        return None
     started = [job.started for job in fitting if job.started is not None]
     newest = [job for job in fitting if started and job.started == max(started)]
     return newest[0].job if len(newest) == 1 and len(started) == len(fitting) else None
+
+
+def _may_hold(seen: int, job: JobShare) -> bool:
+    """Where it is not known how many it holds: may it be as many as are seen?"""
+    return job.gpus is None and (job.most is None or job.most >= seen)

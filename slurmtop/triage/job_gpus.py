@@ -39,7 +39,7 @@ def gpus_of_job(
     ours = _by_process(look, samples, share.job)
     if not ours:
         return mine
-    if len(ours) == share.gpus:
+    if len(ours) in (share.gpus, share.even):
         return Attributed(share.job, ours)
     of = f"{len(ours)} of " if share.gpus else ""
     says = f"{of}{plural(share.gpus or len(ours), 'GPU')} told by the processes on them"

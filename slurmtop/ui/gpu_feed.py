@@ -15,7 +15,7 @@ from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
 from slurmtop.store.gpu_use import JobUse, UseBook
 from slurmtop.store.gpus import GpuBook
 from slurmtop.store.jobs import JobBook
-from slurmtop.triage.gpu_share import Attributed, JobShare
+from slurmtop.triage.gpu_share import Attributed, JobShare, share_of
 from slurmtop.triage.gpu_work import Work, mean_util, work_of
 from slurmtop.triage.job_gpus import gpus_of_job
 from slurmtop.ui.services import GpuWatching, Services
@@ -169,7 +169,7 @@ class GpuFeed:
         if watch.shares_at is None or now - watch.shares_at >= SHARES_S:
             watch.shares = shares_on(self._jobs(), watch.hosts, watch.job)
             watch.shares_at = now
-        return gpus_of_job(look, share_of(watch.job), watch.shares.get(host, ()))
+        return gpus_of_job(look, share_on_nodes(watch.job), watch.shares.get(host, ()))
 
     def _start(self, view: str, watch: _Watch) -> None:
         if watch.task is None and not self.paused:
@@ -238,12 +238,9 @@ class GpuFeed:
         )
 
 
-def share_of(job: Job) -> JobShare:
-    """A job's share of each of its nodes; 0 GPUs where Slurm does not say how they are spread."""
-    gpus, nodes = job.tres.gpus, job.node_count
-    even = gpus is not None and nodes and gpus % nodes == 0
-    each = gpus // nodes if even and gpus is not None and nodes else 0
-    return JobShare(job.raw_id or job.id.text, each, job.start)
+def share_on_nodes(job: Job) -> JobShare:
+    """A job's share of each of its nodes."""
+    return share_of(job.raw_id or job.id.text, job.tres, job.node_count, job.start)
 
 
 def shares_on(book: JobBook, hosts: Sequence[str], besides: Job) -> dict[str, list[JobShare]]:
@@ -256,7 +253,7 @@ def shares_on(book: JobBook, hosts: Sequence[str], besides: Job) -> dict[str, li
             continue
         for host in hosts_of(job.nodes):
             if host in wanted:
-                out.setdefault(host, []).append(share_of(job))
+                out.setdefault(host, []).append(share_on_nodes(job))
     return out
 
 

@@ -13,6 +13,7 @@ from slurmtop.config import Config
 from slurmtop.model.job import Job, Tres
 from slurmtop.model.ports import Command, Completed, NodeUnreachable
 from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.triage.gpu_share import NOT_TOLD
 from tests.build import make_job
 from tests.collect.nodes.gpu_fakes import begun, ended, rows
 from tests.collect.slurm_forms import MARK, queue_record
@@ -94,13 +95,25 @@ async def test_each_node_is_looked_at_once_and_failures_are_its_own() -> None:
     one = job("1", "gpu[01-02]", 2, 16)
     (seen,) = await look_at(wiring(runner), Config(), [one])
     assert [host.look.host for host in seen.hosts] == ["gpu01", "gpu02"]
-    assert [host.held for host in seen.hosts] == [8, 8]
+    assert [host.held for host in seen.hosts] == [None, None], "Slurm tells the sum alone"
     assert seen.hosts[0].gpus is not None
     assert len(seen.hosts[0].gpus) == 8
     assert seen.hosts[0].age_s == 0
     assert seen.hosts[1].gpus is None
     assert seen.hosts[1].look.failure == DOWN
     assert sorted(runner.asked("slurmtop-processes")) == ["gpu01", "gpu02"]
+
+
+async def test_how_many_each_node_holds_is_known_once_all_are_seen() -> None:
+    one = job("1", "gpu[01-02]", 2, 16)
+    (seen,) = await look_at(wiring(Nodes({"gpu01": 8, "gpu02": 8})), Config(), [one])
+    assert [host.held for host in seen.hosts] == [8, 8]
+    # 3 GPUs on 2 nodes: the 8 that a login sees are not all the job's.
+    odd = job("1", "gpu[01-02]", 2, 3)
+    (seen,) = await look_at(wiring(Nodes({"gpu01": 8, "gpu02": 8})), Config(), [odd])
+    assert [(host.gpus, host.says, host.held) for host in seen.hosts] == [
+        (None, NOT_TOLD, None)
+    ] * 2
 
 
 async def test_two_jobs_on_one_node_cost_one_look_and_are_told_apart() -> None:

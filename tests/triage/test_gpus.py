@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.model.gpu import Answer, GpuProcess, GpuSample, Level, NodeGpus, ratio_text
-from slurmtop.triage.gpu_share import NOT_TOLD, NOT_VISIBLE, JobShare, attribute_gpus
+from slurmtop.model.job import Tres
+from slurmtop.triage.gpu_share import (
+    NOT_TOLD,
+    NOT_VISIBLE,
+    JobShare,
+    attribute_gpus,
+    share_of,
+)
 from slurmtop.triage.gpu_work import (
     JobLook,
     JobWork,
@@ -253,7 +260,7 @@ def test_the_average_is_of_all_or_not_at_all() -> None:
     assert (cut.mean_util_percent, cut.warnings) == (None, ("gpu01: 1 row could not be read",))
 
 
-def shares(seen: int, *jobs: tuple[str, int, int | None], **more: Any) -> dict[str, str]:
+def shares(seen: int, *jobs: tuple[str, int | None, int | None], **more: Any) -> dict[str, str]:
     found = attribute_gpus(
         [gpu(n) for n in range(seen)],
         [
@@ -274,8 +281,42 @@ def test_a_cgroup_that_parts_nothing_tells_nothing() -> None:
         "1": "2 seen",
         "2": NOT_VISIBLE,
     }
-    # How many it holds is not known: then the cgroup is believed.
-    assert shares(3, ("1", 0, None), inside="1") == {"1": "3 seen"}
+
+
+def test_a_share_that_is_not_known_makes_nobody_elses_gpus_the_jobs() -> None:
+    """3 GPUs on 2 nodes: how many are here Slurm does not say, and all 8 may be seen."""
+    assert shares(8, ("7", None, None), inside="7", node_gpus=8) == {"7": NOT_TOLD}
+    assert shares(8, ("7", None, None), inside="7") == {"7": NOT_TOLD}
+    assert shares(2, ("7", None, None), inside="7") == {"7": NOT_TOLD}
+    # Fewer than the node has: the cgroup parts.
+    assert shares(2, ("7", None, None), inside="7", node_gpus=8) == {"7": "2 seen"}
+    # Without a cgroup's word another one's may be what is seen.
+    two = shares(2, ("7", None, 0), ("8", 2, 1), ("9", 4, 2))
+    assert set(two.values()) == {NOT_TOLD}
+
+
+def test_an_even_share_is_believed_only_where_as_many_are_seen() -> None:
+    uneven, even = share_of("7", Tres(gpus=3), 2), share_of("7", Tres(gpus=16), 2)
+    assert (uneven.gpus, uneven.even, uneven.most) == (None, None, 3)
+    assert (even.gpus, even.even, even.most) == (None, 8, 16)
+    assert share_of("7", Tres(gpus=8), 1).gpus == 8
+    assert share_of("7", Tres(), 1).gpus is None
+    assert share_of("7", Tres(gpus=8), None).gpus is None
+    slices = share_of("7", Tres(gpus=0, slices_by_type=(("1g.10gb", 2),)), 1)
+    assert (slices.gpus, slices.most) == (0, 2)
+
+    def told(seen: int, *jobs: JobShare, **more: Any) -> list[bool]:
+        found = attribute_gpus([gpu(n) for n in range(seen)], jobs, **more)
+        return [one.gpus is not None for one in found]
+
+    assert told(8, even, inside="7") == [True]
+    assert told(8, even) == [True]
+    assert told(4, even, inside="7") == [False]
+    assert told(4, even, inside="7", node_gpus=8) == [True]
+    assert told(8, even, JobShare("8", 8, START)) == [False, False], "either may be here"
+    assert told(4, uneven, inside="7", node_gpus=8) == [False], "it holds 3 at most"
+    assert told(2, slices, inside="7") == [True]
+    assert told(8, slices, inside="7") == [False]
 
 
 def test_whose_gpus_are_seen() -> None:

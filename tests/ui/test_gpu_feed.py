@@ -4,11 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Tres
 from slurmtop.store.gpu_use import JobUse
 from slurmtop.store.jobs import JobBook
 from slurmtop.ui.app import SlurmtopApp
-from slurmtop.ui.gpu_feed import hosts_of, share_of, shares_on
+from slurmtop.ui.gpu_feed import hosts_of, share_on_nodes, shares_on
 from tests.build import make_job
 from tests.fakes import START
 from tests.ui.harness import Bench
@@ -16,11 +15,11 @@ from tests.ui.harness import Bench
 OURS = make_job("4711", gpus=16, nodes="gpu[01-02]", node_count=2)
 
 
-def test_a_share_is_told_only_where_it_is_even() -> None:
-    assert share_of(OURS).gpus == 8
-    assert share_of(replace(OURS, tres=Tres(gpus=15))).gpus == 0
-    assert share_of(replace(OURS, tres=Tres())).gpus == 0
-    assert share_of(replace(OURS, node_count=None)).gpus == 0
+def test_of_several_nodes_the_share_is_told_only_as_an_even_one() -> None:
+    found = share_on_nodes(OURS)
+    assert (found.gpus, found.even) == (None, 8)
+    one = share_on_nodes(replace(OURS, node_count=1))
+    assert (one.gpus, one.even) == (16, None)
 
 
 def test_other_jobs_on_the_nodes_are_those_that_hold_gpus_now() -> None:

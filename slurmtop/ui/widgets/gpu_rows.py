@@ -9,6 +9,7 @@ from slurmtop.model.facts import LogFacts
 from slurmtop.model.gpu import NodeGpus
 from slurmtop.model.job import Job
 from slurmtop.store.gpu_metrics import METRICS, GpuMetric
+from slurmtop.triage.gpu_share import JobShare
 from slurmtop.triage.gpu_work import (
     GpuRef,
     JobLook,
@@ -46,8 +47,10 @@ class GpuRows:
         self._judged: tuple[int, datetime] | None = None
         """How many nodes had answered when it was judged last, and when."""
 
-    def set_job(self, job: Job, hosts: Sequence[str], held_each: int) -> None:
-        """The job's newest record. On another run what was seen before says nothing."""
+    def set_job(self, job: Job, hosts: Sequence[str], share: JobShare) -> None:
+        """The job's newest record and its share of each node. On another run what was seen before
+        says nothing."""
+        held_each = share.gpus or share.even or 0
         before = self._job
         self._job = job
         if (
@@ -90,7 +93,13 @@ class GpuRows:
         self.built += 1
         look = self._feed.book.look(host)
         mine = self._feed.gpus_of(self._view, host)
-        self._by_host[host] = build_row(host, look, mine, self.metric, self.odd, held=self._held)
+        held = self._held
+        total = self._job.tres.gpus if self._job is not None else None
+        if held and total is not None:
+            # Spread unevenly, what is missing here may have been seen elsewhere.
+            rest = (row for other, row in self._by_host.items() if other != host)
+            held = min(held, total - sum(len(row.samples) for row in rest))
+        self._by_host[host] = build_row(host, look, mine, self.metric, self.odd, held=held)
 
     def _find_odd(self, built: set[str]) -> None:
         seen = [pair for row in self._by_host.values() if row.answered for pair in row.seen]

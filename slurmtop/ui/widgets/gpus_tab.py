@@ -13,7 +13,7 @@ from slurmtop.model.job import Job
 from slurmtop.model.process import RankProcess
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
-from slurmtop.ui.gpu_feed import GpuFeed, hosts_of, share_of
+from slurmtop.ui.gpu_feed import GpuFeed, hosts_of, share_on_nodes
 from slurmtop.ui.present import gpu_chart, gpu_grid, gpu_lines
 from slurmtop.ui.present.chart import Chart
 from slurmtop.ui.present.gpu_detail import DETAIL_LINES, detail_lines
@@ -124,7 +124,7 @@ class GpusTab(Vertical):
         if self._why is Why.NONE and job is not None:
             hosts = hosts_of(job.nodes or "")
             self._feed.show(self._view, hosts, job=job)
-            self.model.set_job(job, hosts, share_of(job).gpus)
+            self.model.set_job(job, hosts, share_on_nodes(job))
         else:
             self._feed.stop(self._view)
         asked = any(one.group == "rights" and not one.is_finished for one in self.workers)
