@@ -52,12 +52,16 @@ async def _run(
 async def _jobs(
     wiring: Wiring, text: str, hosts: tuple[str, ...] | None
 ) -> tuple[tuple[Job, ...], tuple[Job, ...], int]:
-    """The jobs to look at, all own jobs on nodes, and how many were left out."""
-    if text:
-        named = await named_jobs(wiring, text)
-        return named[:MOST_JOBS], (), max(0, len(named) - MOST_JOBS)
+    """The jobs to look at, all that are known to hold GPUs, and how many were left out.
+
+    A login on a node may have been put into another one of this user's jobs, also where one job
+    is named: :class:`CannotWork` where these cannot be read.
+    """
+    named = await named_jobs(wiring, text) if text else ()
     answer = await fetch_queue(wiring, all_users=False)
     mine = tuple(job for job in in_order(answer.value.rows) if on_nodes(job))
+    if named:
+        return named[:MOST_JOBS], (*mine, *named), max(0, len(named) - MOST_JOBS)
     if hosts is not None:
         wanted = tuple(job for job in mine if set(nodes_of(job)) & set(hosts))
         return wanted, mine, 0

@@ -215,6 +215,21 @@ def test_gpus_for_a_person(environ: dict[str, str]) -> None:
     assert "\n  gpu02 refuses connections" in done.stdout
 
 
+def test_gpus_of_a_named_job_are_parted_from_those_of_other_own_jobs(
+    slurm: StandIns, environ: dict[str, str]
+) -> None:
+    """A login is put into one of them: the two GPUs that it sees may be either job's."""
+    two = {"NumNodes": "1", "NodeList": "gpu01", "tres-alloc": "cpu=32,node=1,gres/gpu=2"}
+    details = {id: detail_text(id, "RUNNING") for id in ("4711", "4712")}
+    slurm.say(jobs=[queue_row("4711", **two)], details=details)
+    assert len(as_json(environ, "gpus", "4711")["jobs"][0]["gpus"]) == 2
+    slurm.say(jobs=[queue_row(id, **two) for id in details], details=details)
+    (job,) = as_json(environ, "gpus", "4711")["jobs"]
+    assert (job["job"], job["gpus"]) == ("4711", [])
+    assert "not told apart" in " ".join(job["hosts"][0]["says"])
+    assert [one["gpus"] for one in as_json(environ, "gpus")["jobs"]] == [[], []]
+
+
 def test_gpus_where_no_node_answers_fails(environ: dict[str, str]) -> None:
     done = slurmtop(environ, "gpus", "--hosts", "gpu02")
     assert done.returncode == 1
