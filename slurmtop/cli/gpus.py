@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from slurmtop import __version__
-from slurmtop.cli.errors import CANNOT_STATUS, FINE
+from slurmtop.cli.errors import CANNOT_STATUS, FINE, CannotWork
 from slurmtop.cli.gpu_gather import MOST_JOBS, hosts_of, look_at, named_jobs, nodes_of, on_nodes
 from slurmtop.cli.gpu_rows import GPUS_SCHEMA, JobGpus, job_dict, job_lines
 from slurmtop.cli.headless import run_to_end
@@ -57,7 +57,7 @@ async def _jobs(
     A login on a node may have been put into another one of this user's jobs, also where one job
     is named: :class:`CannotWork` where these cannot be read.
     """
-    named = await named_jobs(wiring, text) if text else ()
+    named = await _with_gpus(wiring, text) if text else ()
     answer = await fetch_queue(wiring, all_users=False)
     mine = tuple(job for job in in_order(answer.value.rows) if on_nodes(job))
     if named:
@@ -66,6 +66,20 @@ async def _jobs(
         wanted = tuple(job for job in mine if set(nodes_of(job)) & set(hosts))
         return wanted, mine, 0
     return mine[:MOST_JOBS], mine, max(0, len(mine) - MOST_JOBS)
+
+
+async def _with_gpus(wiring: Wiring, text: str) -> tuple[Job, ...]:
+    """The records of the named job that may hold GPUs: on the other nodes there is nothing to see,
+    and a way onto them may be a step of the job."""
+    found = await named_jobs(wiring, text)
+    holding = tuple(job for job in found if on_nodes(job))
+    if not holding:
+        id, _ = split_cluster(text)
+        raise CannotWork(
+            f"job {id} holds no GPU, so its nodes were not asked:"
+            " slurmtop gpus --hosts NODE shows what a node has"
+        )
+    return holding
 
 
 def _lines(wiring: Wiring, seen: Sequence[JobGpus], left: int) -> list[str]:

@@ -230,6 +230,15 @@ def test_gpus_of_a_named_job_are_parted_from_those_of_other_own_jobs(
     assert [one["gpus"] for one in as_json(environ, "gpus")["jobs"]] == [[], []]
 
 
+def test_gpus_of_a_job_without_gpus_opens_no_node(slurm: StandIns, environ: dict[str, str]) -> None:
+    row = queue_row("4711", **{"tres-alloc": "cpu=32,mem=64G,node=2,billing=32"})
+    slurm.say(jobs=[row], details={"4711": detail_text("4711", "RUNNING")})
+    done = slurmtop(environ, "gpus", "4711")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "job 4711 holds no GPU" in done.stderr
+    assert logins(slurm) == []
+
+
 def test_gpus_where_no_node_answers_fails(environ: dict[str, str]) -> None:
     done = slurmtop(environ, "gpus", "--hosts", "gpu02")
     assert done.returncode == 1
