@@ -4,7 +4,7 @@ An environment is inherited, so that a rank's name alone makes no rank: ``ranks.
 trees of processes as well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -66,13 +66,24 @@ def identity_of(process: NodeProcess) -> Identity | None:
             world_size=size, attempt=attempt,
         )  # fmt: skip
     if local is not None:
-        node = _number(env, "NODE_RANK")
-        alone = node in (None, 0) and (_number(env, "NNODES") or 1) == 1
         return Identity(
             source=Source.LOCAL, step=step, world=(*where, str(local)),
-            rank=local if alone else None, local_rank=local, world_size=size,
+            rank=local if _is_first_node(env, size) else None, local_rank=local, world_size=size,
         )  # fmt: skip
     return mpi_identity(process, env) or slurm_identity(process, env)
+
+
+def _is_first_node(env: dict[str, str], size: int | None) -> bool:
+    """Is the local rank the rank? Only a word for it counts: of a second node that tells nothing
+    the numbers begin at 0 as well."""
+    node = _number(env, "NODE_RANK")
+    if node is not None:
+        return node == 0
+    if size is not None and size == _number(env, "LOCAL_WORLD_SIZE"):
+        return True
+    names = ("NNODES", "SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+    told = next((number for name in names if (number := _number(env, name)) is not None), None)
+    return told == 1
 
 
 def mpi_identity(process: NodeProcess, env: dict[str, str]) -> Identity | None:
@@ -102,7 +113,8 @@ def trusted(processes: Iterable[NodeProcess]) -> dict[tuple[str, int], Identity]
     """The identity of each process (by host and pid) that has one.
 
     A ``RANK`` that was set once for all (``export RANK=0`` above an srun) is none: in its step all
-    tasks bear the same one. Then the task of srun or the number of an MPI counts.
+    tasks bear the same one. Then the task of srun or the number of an MPI counts. A local rank
+    that two hosts of a step have is not the rank of either.
     """
     found: dict[tuple[str, int], tuple[NodeProcess, Identity]] = {}
     tasks: dict[str, set[str]] = {}
@@ -118,6 +130,7 @@ def trusted(processes: Iterable[NodeProcess]) -> dict[tuple[str, int], Identity]
             if below is not None:
                 tasks.setdefault(process.step, set()).add(f"{below.source} {below.rank}")
                 ranks.setdefault(process.step, set()).add(who.rank)
+    twice = _on_two_hosts(found)
     inherited = {step for step, those in tasks.items() if len(those) > 1 and len(ranks[step]) == 1}
     out: dict[tuple[str, int], Identity] = {}
     for key, (process, who) in found.items():
@@ -127,8 +140,21 @@ def trusted(processes: Iterable[NodeProcess]) -> dict[tuple[str, int], Identity]
             if below is None:
                 continue
             who = replace(below, step=process.step)
+        if who.source is Source.LOCAL and process.step in twice:
+            who = replace(who, rank=None)
         out[key] = who
     return out
+
+
+def _on_two_hosts(
+    found: Mapping[tuple[str, int], tuple[NodeProcess, Identity]],
+) -> frozenset[str | None]:
+    """The steps in which processes of several hosts take their local rank for the rank."""
+    hosts: dict[str | None, set[str]] = {}
+    for process, who in found.values():
+        if who.source is Source.LOCAL and who.rank is not None:
+            hosts.setdefault(process.step, set()).add(process.host)
+    return frozenset(step for step, those in hosts.items() if len(those) > 1)
 
 
 def _local(env: dict[str, str], name: str) -> int | None:

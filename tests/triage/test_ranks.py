@@ -306,6 +306,32 @@ def test_a_program_that_starts_its_own_sisters_is_the_first_of_them() -> None:
     ]
 
 
+def own_world(host: str, **more: object) -> list[NodeProcess]:
+    """Two processes that bear a local rank alone."""
+    names: dict[str, object] = {"WORLD_SIZE": 4, "MASTER_ADDR": "gpu01", **more}
+    return [
+        process(30 + n, 5, TRAIN, step="batch", host=host, LOCAL_RANK=n, **names) for n in (0, 1)
+    ]
+
+
+def test_a_local_rank_is_the_rank_only_where_something_says_so() -> None:
+    def told(*processes: NodeProcess) -> list[tuple[int | None, int | None]]:
+        return [(one.rank, one.local_rank) for one in ranks(*processes)]
+
+    assert told(*own_world("gpu01")) == [(None, 0), (None, 1)], "the other host may not be seen"
+    assert told(*own_world("gpu01"), *own_world("gpu02")) == [(None, 0), (None, 1)] * 2
+    first, second = own_world("gpu01", NODE_RANK=0), own_world("gpu02", NODE_RANK=1)
+    assert told(*first, *second) == [(0, 0), (1, 1), (None, 0), (None, 1)]
+    for name in ("NNODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"):
+        assert told(*own_world("gpu01", **{name: 1})) == [(0, 0), (1, 1)]
+        assert told(*own_world("gpu01", **{name: 2})) == [(None, 0), (None, 1)]
+    assert told(*own_world("gpu01", WORLD_SIZE=2, LOCAL_WORLD_SIZE=2)) == [(0, 0), (1, 1)]
+    assert told(*own_world("gpu01", NNODES=2, NODE_RANK=0)) == [(0, 0), (1, 1)]
+    # Set once for all nodes.
+    same = [one for host in ("gpu01", "gpu02") for one in own_world(host, NODE_RANK=0)]
+    assert told(*same) == [(None, 0), (None, 1)] * 2
+
+
 def test_a_plain_program_has_no_rank_but_is_told() -> None:
     found = ranks(
         BATCH,
