@@ -171,6 +171,24 @@ class GpuFeed:
             watch.shares_at = now
         return gpus_of_job(look, share_on_nodes(watch.job), watch.shares.get(host, ()))
 
+    def gpus_of_jobs(self, host: str, mine: Sequence[Job], there: Sequence[Job]) -> frozenset[str]:
+        """The UUIDs of those GPUs of a node that are told to be of one of ``mine``.
+
+        ``there`` are all the jobs that are known on it, ``mine`` too.
+        """
+        look = self.book.look(host)
+        if look is None:
+            return frozenset()
+        shares = {job.key: share_on_nodes(job) for job in there if holds_gpus(job)}
+        told: set[str] = set()
+        for job in mine:
+            share = shares.get(job.key)
+            if share is not None:
+                others = [other for key, other in shares.items() if key != job.key]
+                gpus = gpus_of_job(look, share, others).gpus or ()
+                told.update(gpu.uuid for gpu in gpus if gpu.uuid)
+        return frozenset(told)
+
     def _start(self, view: str, watch: _Watch) -> None:
         if watch.task is None and not self.paused:
             watch.task = spawn(self._run(watch.watching), name=f"GPU watch: {view}")
@@ -243,13 +261,18 @@ def share_on_nodes(job: Job) -> JobShare:
     return share_of(job.raw_id or job.id.text, job.tres, job.node_count, job.start)
 
 
+def holds_gpus(job: Job) -> bool:
+    """Does it hold GPUs on nodes now?"""
+    holds = job.state.phase in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING)
+    return holds and bool(job.nodes) and bool(job.tres.gpus)
+
+
 def shares_on(book: JobBook, hosts: Sequence[str], besides: Job) -> dict[str, list[JobShare]]:
     """The shares of the other jobs with GPUs that the queue shows on these nodes."""
     wanted = set(hosts)
     out: dict[str, list[JobShare]] = {}
     for job in book.jobs:
-        holds = job.state.phase in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING)
-        if not holds or not job.nodes or not job.tres.gpus or job.key == besides.key:
+        if not holds_gpus(job) or job.key == besides.key:
             continue
         for host in hosts_of(job.nodes):
             if host in wanted:

@@ -1,11 +1,14 @@
 """The Nodes screen, driven by keys over nodes that answer when told to."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from slurmtop.model.gpu import GpuProcess
 from slurmtop.model.nic import NicKind, NicPort
+from slurmtop.model.process import NodeProcess, NodeProcesses
 from slurmtop.model.rights import Rights
 from slurmtop.model.snapshot import Failure, SourceHealth, Trouble
 from slurmtop.ui.present.spans import plain
@@ -187,6 +190,36 @@ async def test_full_use_at_little_power_is_not_shown_as_work() -> None:
         idle = replace(look.gpus.samples[0], util_percent=100, power_w=170, sm_active=None)
         await bench.look(pilot, replace(look, gpus=replace(look.gpus, samples=(idle,))))
         assert "perhaps WAITS (full use at little power)" in screen_text(app)
+
+
+async def test_the_gpus_of_all_ones_jobs_are_marked_and_no_others() -> None:
+    bench = NodesBench()
+    third = make_job("4720", user="bob", nodes="gpu02", node_count=1, gpus=1)
+    app = bench.app()
+    async with app.run_test(size=(140, 60)) as pilot:
+        await bench.open(pilot, [make_node("gpu02", "mixed", used=4)], [OWN, OWN_TOO, third])
+        await bench.advance(pilot, 2)
+        look = a_look(bench.clock)
+        assert look.gpus is not None
+        uuids = [gpu.uuid for gpu in look.gpus.samples]
+        on = {0: "4711", 2: "4711", 3: "4715", 5: "4720"}
+        gpus = replace(
+            look.gpus,
+            processes=tuple(GpuProcess(pid=100 + at, gpu_uuid=uuids[at]) for at in on),
+        )
+        processes = NodeProcesses(
+            host="gpu02",
+            at=bench.clock.now(),
+            processes=tuple(
+                NodeProcess(host="gpu02", pid=100 + at, start_ticks=1, job=job)
+                for at, job in on.items()
+            ),
+        )
+        await bench.look(pilot, replace(look, gpus=gpus, processes=processes))
+        text = await bench.press(pilot, "enter")
+        assert "* of your jobs" in text
+        found = re.findall(r"GPU (\d)\*", text)
+        assert sorted(found) == ["0", "2", "3"], text
 
 
 async def test_gpus_that_are_not_seen_are_told() -> None:

@@ -290,7 +290,10 @@ class HostWatch:
         if rests and not self._memory.driver_rests(self._clock):
             self._poked.set()
         if self._job is not None:
-            processes = await read_processes(self._runner, self._clock, self._host, job=self._job)
+            # With our own of other jobs: whose GPUs are whose is told by them.
+            processes = await read_processes(
+                self._runner, self._clock, self._host, job=self._job, own=True
+            )
             self._look = replace(self._look, processes=_newer(self._look.processes, processes))
         self._tell()
 

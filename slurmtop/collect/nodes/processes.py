@@ -196,11 +196,11 @@ def processes_command(host: str, job: str | None = None) -> Command:
 
 
 async def read_processes(
-    runner: Runner, clock: Clock, host: str, *, job: str | None = None
+    runner: Runner, clock: Clock, host: str, *, job: str | None = None, own: bool = False
 ) -> NodeProcesses:
     """Look once at the processes of ``host``: those of ``job`` (its raw number: of an array task
-    its own), or one's own (for root those of all jobs). Never raises; ``failure`` says why there
-    is no answer.
+    its own), or one's own (for root those of all jobs). With ``own`` one's own of other jobs stay
+    beside those of ``job``. Never raises; ``failure`` says why there is no answer.
     """
     at = clock.now()
     try:
@@ -219,6 +219,6 @@ async def read_processes(
         return replace(look, failure=replace(look.failure, raw=raw[:2_000]))
     if done.truncated or done.timed_out:
         look = replace(look, complete=False)
-    if job is not None:
+    if job is not None and not own:
         look = replace(look, processes=tuple(p for p in look.processes if p.job == job))
     return look

@@ -41,7 +41,7 @@ class NodeCard:
     look: HostLook | None = None
     kernel: KernelLog | None = None
     mine: frozenset[str] = frozenset()
-    """What names the GPUs of this person's job there (UUIDs), as far as it is known."""
+    """What names the GPUs of this person's jobs there (UUIDs), as far as it is known."""
 
 
 def labelled(label: str, line: Line) -> Line:

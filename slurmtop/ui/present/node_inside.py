@@ -80,7 +80,7 @@ def _source(card: NodeCard, look: HostLook) -> Line:
         age = f", {ago_text((card.data_now - look.gpus_at).total_seconds())} old"
     old = look.failure is not None
     line: Line = ((f"{visible(by) or 'values'}{way}{age}", "warn" if old else "dim"),)
-    return labelled("inside", join([line, (("* of your job", "dim"),) if card.mine else ()]))
+    return labelled("inside", join([line, (("* of your jobs", "dim"),) if card.mine else ()]))
 
 
 def _findings(gpus: NodeGpus, width: int) -> list[Line]:

@@ -139,7 +139,7 @@ class NodePane(LinesView):
         if row is None:
             return ()
         kernel, gpus, services = tool.nodes.kernel.get(row.name), tool.gpus, tool.services
-        own = gpus.gpus_of(VIEW, row.name) if gpus.watched(VIEW) else None
+        own = [job for job in row.jobs if job.user == services.user]
         card = NodeCard(
             row=row,
             now=services.clock.now(),
@@ -152,6 +152,6 @@ class NodePane(LinesView):
             chosen=self.chosen if self.inside else None,
             look=gpus.book.look(row.name),
             kernel=None if kernel is None else kernel.log,
-            mine=frozenset(gpu.uuid for gpu in (own and own.gpus) or () if gpu.uuid),
+            mine=gpus.gpus_of_jobs(row.name, own, row.jobs) if gpus.watched(VIEW) else frozenset(),
         )
         return detail_lines(card, width)
