@@ -37,6 +37,7 @@ from slurmtop.triage.words import four_lines
 _EXPLAINED = 12
 
 
+#: A wait of 20 s would be minutes of the simulated cluster; nobody real is asked.
 DEMO_INTERVAL_S = 2.0
 
 

@@ -21,7 +21,7 @@ from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info, scance
 from slurmtop.collect.facts import gather_job_facts
 from slurmtop.collect.poller import Poller, Source, SourceFailed
 from slurmtop.collect.sacct import Accounting
-from slurmtop.collect.sinfo import NodeSource
+from slurmtop.collect.sinfo import NodeSource, every_s
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
@@ -176,7 +176,12 @@ def make_services(
     def open_nodes(
         *, on_value: Callable[[Snapshot[Parsed[Node]]], None], on_health: OnHealth
     ) -> QueuePoller:
-        source = NodeSource(wiring.runner, cluster=wiring.cluster, mark=wiring.mark)
+        source = NodeSource(
+            wiring.runner,
+            cluster=wiring.cluster,
+            mark=wiring.mark,
+            interval_s=every_s(wiring.speed),
+        )
         return _poller(wiring, source, on_value, on_health)
 
     async def gather_facts(

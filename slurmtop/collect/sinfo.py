@@ -19,8 +19,17 @@ from slurmtop.model.snapshot import Parsed
 from slurmtop.parse.slurm.sinfo import SINFO_FIELDS, parse_sinfo
 
 INTERVAL_S = 60.0
+_LEAST_S = 2.0
 _MOST_TRIES = 4
 _LARGE_BYTES = 256 * 1024
+
+
+def every_s(speed: float) -> float:
+    """How often nodes are asked for by the reader's clock where the cluster's is so much faster.
+
+    In a demo, that is: what a node shows of its jobs has to go with what its GPUs show.
+    """
+    return max(_LEAST_S, INTERVAL_S / speed)
 
 
 class NodeSource:

@@ -107,7 +107,7 @@ def _torch_env(job: DemoJob, rank: int, local: int, ranks: int) -> tuple[tuple[s
 
 
 def process_lines(view: View, node: DemoNode, words: Sequence[str]) -> str:
-    """The answer of slurmtop's script for processes; ``words`` may name one job."""
+    """The answer of slurmtop's script for processes: one's own, and a named job's."""
     out = [
         "slurmtop-processes 1",
         "M self 99001",
@@ -121,7 +121,7 @@ def process_lines(view: View, node: DemoNode, words: Sequence[str]) -> str:
     users: dict[int, str] = {}
     for one in processes_on(view, node):
         job = one.job
-        if wanted is not None and str(job.id) != wanted:
+        if str(job.id) != wanted and not view.mine(job):
             continue
         users[job.spec.uid] = job.spec.user
         group = f"0::/system.slice/slurmstepd.scope/job_{job.id}/step_{one.step}/user/task_0"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from slurmtop.collect.nodes.kernel import INTERVAL_S as KERNEL_S
 from slurmtop.collect.nodes.kernel import read_kernel_log
-from slurmtop.collect.sinfo import INTERVAL_S
+from slurmtop.collect.sinfo import every_s
 from slurmtop.model.gpu import KernelLog
 from slurmtop.model.job import Phase
 from slurmtop.model.node import Node
@@ -41,7 +41,7 @@ class NodesFeed:
         self._heard_s: float | None = None
         self._factor = 1.0
         self.view = NodeView(expand=hosts_of)
-        self.health = SourceHealth("nodes", interval_s=INTERVAL_S)
+        self.health = SourceHealth("nodes", interval_s=every_s(services.speed))
         self.sampled_at: datetime | None = None
         self.kernel: dict[str, KernelLook] = {}
         self.rights: Rights | None = None
@@ -61,7 +61,7 @@ class NodesFeed:
         if open_nodes is None:
             return
         if self._heard_s is not None:
-            due_s = self._heard_s + INTERVAL_S * self._factor
+            due_s = self._heard_s + every_s(self._services.speed) * self._factor
             await self._clock.sleep(due_s - self._clock.monotonic())
         poller = open_nodes(on_value=self._answered, on_health=self._health_came)
         self._poller = poller

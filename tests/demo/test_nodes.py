@@ -21,6 +21,16 @@ from slurmtop.triage.gpu_work import Work, work_of
 from slurmtop.triage.ranks import rank_processes
 from tests.demo.kit import Lab, lab
 
+
+def expand_numbers(text: str) -> set[int]:
+    """``0-2,5``: 0, 1, 2 and 5; ``N/A``: none."""
+    out: set[int] = set()
+    for part in text.split(",") if text != "N/A" else ():
+        first, _, last = part.partition("-")
+        out.update(range(int(first), int(last or first) + 1))
+    return out
+
+
 FIELDS = (*CORE_FIELDS, "clocks_throttle_reasons.active")
 
 
@@ -41,6 +51,31 @@ async def gpus(place: Lab, host: str) -> tuple[GpuSample, ...]:
 
 async def _next(stream: AsyncIterator[bytes]) -> bytes:
     return await anext(stream)
+
+
+async def test_a_gpu_that_slurm_calls_free_does_nothing() -> None:
+    """At any moment, also where jobs come and go within minutes."""
+    place = lab()
+    free = 0
+    for _ in range(12):
+        for host in ("gpu04", "gpu05", "gpu06"):
+            told = await place.ask("sinfo", "-h", "-N", "-n", host, "-O", "GresUsed:60")
+            used = expand_numbers(told.split()[0].partition("IDX:")[2].rstrip(")"))
+            seen = await gpus(place, host)
+            idle = {gpu.index for gpu in seen} - used
+            free += len(idle)
+            assert {gpu.util_percent for gpu in seen if gpu.index in idle} <= {0}
+        await place.later(300)
+    assert free
+
+
+async def test_whose_gpus_are_whose_is_told_by_processes_and_of_other_people_nothing() -> None:
+    place = lab()
+    told = await read_processes(place.runner, place.clock, "gpu06", job="4898", own=True)
+    assert {one.user for one in told.processes} == {"alice"}
+    assert len({one.job for one in told.processes}) > 4
+    told = await read_processes(place.runner, place.clock, "gpu05")
+    assert {one.user for one in told.processes} <= {"alice"}
 
 
 async def test_every_card_has_its_own_uuid() -> None:

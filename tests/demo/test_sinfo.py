@@ -2,6 +2,7 @@
 
 import re
 
+from slurmtop.collect.sinfo import every_s
 from slurmtop.parse.slurm.sinfo import parse_sinfo, sinfo_format
 from tests.demo.kit import capture, lab
 
@@ -86,3 +87,7 @@ async def test_a_node_that_is_being_cleaned_up_says_so() -> None:
     )
     node = await demo.ask("scontrol", "show", "node", "gpu03")
     assert "State=IDLE+COMPLETING " in node
+
+
+def test_nodes_are_asked_for_as_often_as_the_time_of_the_cluster_runs() -> None:
+    assert [every_s(speed) for speed in (1.0, 20.0, 60.0)] == [60.0, 3.0, 2.0]
