@@ -39,8 +39,7 @@ class GpuWatch:
 
     ``memories`` outlives the watch: what a node refused is not asked for again. ``here`` is the
     name of the node on which slurmtop itself runs, where NVML is asked without a child. ``job`` is
-    the raw number of the one whose processes are read,
-    beside one's own; without it none are.
+    the raw number of the one whose processes are read beside one's own; without it none are.
     """
 
     def __init__(

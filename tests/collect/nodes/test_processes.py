@@ -214,6 +214,22 @@ def test_what_a_python_runs_is_told(
     assert part_of(found[helper]) is Part.HELPER
 
 
+def test_the_titles_by_which_agents_and_containers_are_known_stay(
+    shell: tuple[list[str], dict[str, str]], children: Children
+) -> None:
+    titles = {
+        "slurmstepd: [77.0] S3cret": (Part.AGENT, "slurmstepd:"),
+        "sshd: alice@notty": (Part.AGENT, "sshd:"),
+        "Apptainer runtime parent S3cret": (Part.WRAPPER, "Apptainer runtime parent"),
+        "/opt/bin/torchrun --token S3cret": (Part.AGENT, "/opt/bin/torchrun"),
+        "ray::train(token=S3cret)": (Part.WORK, "ray::train(token"),
+    }
+    started = {_titled(children, title): told for title, told in titles.items()}
+    found = _look(shell)
+    assert b"S3cret" not in _Last.stdout
+    assert {pid: (part_of(found[pid]), found[pid].argv[0]) for pid in started} == started
+
+
 def test_only_ones_own_processes_are_told_where_no_job_is_named() -> None:
     """Those of other people are asked for by their job alone. (Root may see all anyway.)"""
     nobody = 65_534 if os.geteuid() == 0 else None
