@@ -88,12 +88,16 @@ def process_reactions(
     step: Step | None = None,
 ) -> tuple[Reaction, ...]:
     """What ``signal`` does to all whom ``recipient`` reaches, for the nodes that were looked at."""
-    numbers = {one.process.key: one.rank for one in rank_processes(looks, job)}
+    ranks = rank_processes(looks, job)
+    numbers = {one.process.key: one.rank for one in ranks}
+    perhaps = {process.key for one in ranks for process in one.perhaps}
     rows: list[Row] = []
     for look in looks:
         mine = [one for one in look.processes if one.job == job and one.state not in DEAD]
         for process in mine:
             who = _who(process, mine, numbers, recipient, step)
+            if who is not None and process.key in perhaps:
+                who = f"perhaps a rank: {visible(program_of(process) or process.name)}"
             if who is not None:
                 rows.append((who, process, *fate_of(process, signal)))
     return process_rows(rows, numbers)

@@ -11,6 +11,7 @@ from slurmtop.model.script import Reaction
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 from slurmtop.parse.slurm.hostlist import compress_hosts
+from slurmtop.triage.programs import program_of
 from slurmtop.triage.ranks import rank_processes
 from slurmtop.triage.subject import clause
 
@@ -51,7 +52,11 @@ def ranks_found(job: Job, looks: Sequence[NodeProcesses], signal: str) -> RanksF
     return RanksFound(
         pids,
         process_rows(rows, numbers),
-        (*not_looked_at(looks, "ranks on {hosts} not reached: {why}"), *_missing(ranks, looks)),
+        (
+            *not_looked_at(looks, "ranks on {hosts} not reached: {why}"),
+            *_missing(ranks, looks),
+            *_started_by_them(ranks),
+        ),
         tuple(_doubts(ranks)),
     )
 
@@ -103,11 +108,27 @@ def _missing(ranks: Sequence[RankProcess], looks: Sequence[NodeProcesses]) -> It
         yield f"the list of processes was cut on {hosts}: ranks may be missing"
 
 
+def _started_by_them(ranks: Sequence[RankProcess]) -> Iterable[str]:
+    """Where what stands for a rank has started several that may be ranks: these do not get it."""
+    programs: dict[str, list[RankProcess]] = {}
+    for one in ranks:
+        if one.perhaps:
+            name = visible(program_of(one.process) or one.process.name)
+            programs.setdefault(name, []).append(one)
+    for name, those in programs.items():
+        where = visible(compress_hosts(list(dict.fromkeys(one.process.host for one in those))))
+        count = plural(sum(len(one.perhaps) for one in those), "process", "processes")
+        yield (
+            f"{count} that {name} started on {where} may be the ranks:"
+            f" {name} alone gets it, and must pass it on"
+        )
+
+
 def _doubts(ranks: Sequence[RankProcess]) -> Iterable[str]:
     """Where several processes may be one rank, all of them get it, and that is said."""
     unknown: dict[str, list[RankProcess]] = {}
     for one in ranks:
-        if one.rung is Rung.UNKNOWN:
+        if one.rung is Rung.UNKNOWN and not one.perhaps:
             unknown.setdefault(one.process.host, []).append(one)
     several = [host for host, those in unknown.items() if len(those) > 1]
     if several:

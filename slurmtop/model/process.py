@@ -97,6 +97,8 @@ class RankProcess:
 
     ``rank`` is its number in the world of ``world_size``, None where it is unknown. ``attempt``
     is torchrun's restart count where it is told. ``rung`` says how the rank was told.
+    ``perhaps`` are processes that it has started and that may be ranks in its place, each of
+    them: then its own number says nothing and ``rank`` is None.
     """
 
     process: NodeProcess
@@ -105,3 +107,4 @@ class RankProcess:
     world_size: int | None = None
     attempt: int | None = None
     rung: Rung = Rung.UNKNOWN
+    perhaps: tuple[NodeProcess, ...] = ()

@@ -80,6 +80,11 @@ _TOOLS = _names(
     " node_exporter dcgm-exporter ninja nvcc gcc cc1 cc1plus ptxas ldconfig git"
     " squeue sacct sinfo scontrol sstat"
 )
+#: What multiprocessing starts may be a worker of a data loader, or a rank.
+_STARTED_BY_PYTHON = ("multiprocessing.spawn", "multiprocessing.forkserver")
+#: Workers that are called so by their engine; an engine's own process has its number of srun.
+_ENGINE_WORKERS = ("ray::", "VLLM::Worker")
+_IDLE_WORKER = "ray::IDLE"
 #: Options of Python that take the next word.
 _TAKES_A_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
@@ -104,6 +109,21 @@ def part_of(process: NodeProcess) -> Part:
     if what.endswith(_AGENT_PATHS) or what.startswith(_AGENT_MODULES):
         return Part.AGENT
     return _by_name(program_of(process))
+
+
+def may_be_work(process: NodeProcess) -> bool:
+    """Is it work, or what multiprocessing started for some work or other?"""
+    if part_of(process) is Part.WORK:
+        return True
+    if process.name in _HELPER_NAMES or not process.argv:
+        return False
+    return any(word in _what(process) for word in _STARTED_BY_PYTHON)
+
+
+def is_engine_worker(process: NodeProcess) -> bool:
+    """A worker of Ray or vLLM that has something to do, by the title it gave itself."""
+    title = process.argv[0] if process.argv else process.name
+    return title.startswith(_ENGINE_WORKERS) and not title.startswith(_IDLE_WORKER)
 
 
 def program_of(process: NodeProcess) -> str:

@@ -4,7 +4,9 @@ A rank is the one process that a person means by it: what torchrun, srun or mpir
 end, behind shells and containers. Never the agent of torchrun, never srun or slurmstepd, and never
 a worker of a data loader or another helper that has merely inherited its rank's environment.
 
-Where two processes may be meant, both are told with their rank unknown: nobody guesses.
+Where two processes may be meant, both are told with their rank unknown: nobody guesses. A task of
+srun that starts eight workers itself (multiprocessing, vLLM, Ray) bears one number for all of
+them: it is the rank of none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +16,20 @@ from slurmtop.model.look import HostLook
 from slurmtop.model.process import NodeProcess, NodeProcesses, RankProcess, Rung
 from slurmtop.triage.identity import Identity, Source, trusted
 from slurmtop.triage.process_tree import DEAD, Tree
-from slurmtop.triage.programs import Part, is_python, option_of, part_of, program_of
+from slurmtop.triage.programs import (
+    Part,
+    is_engine_worker,
+    is_python,
+    may_be_work,
+    option_of,
+    part_of,
+    program_of,
+)
 
 #: Of two that may be the work, one with this many times the threads of the other is it.
 _MANY_TIMES = 2
+#: So many layers of an engine are looked through, from its first process to its workers.
+_LAYERS = 4
 #: These agents start a single rank without a word in its environment.
 _START_ONE = ("accelerate", "deepspeed")
 
@@ -42,11 +54,12 @@ def rank_processes(looks: Sequence[NodeProcesses], job: str) -> tuple[RankProces
     nobody = not any(named.values())
     found: list[RankProcess] = []
     for tree in trees:
-        found += named[id(tree)]
+        here = named[id(tree)]
         # Without any name in the whole job the plain programs are meant; else only where the
         # names could not be read.
         if nobody or (not named[id(tree)] and _unreadable(tree)):
-            found += _without_names(tree)
+            here = [*here, *_without_names(tree)]
+        found += _with_doubts(tree, here)
     working = {one.process.step for one in found if part_of(one.process) is Part.WORK}
     if working:
         # A shell between two commands stays a rank of its step; a step of shells is no training.
@@ -59,8 +72,9 @@ def ranks_by_gpu(
 ) -> Mapping[str, tuple[RankProcess, ...]]:
     """The ranks on each GPU of one host, by the GPU's UUID and in the order of ``ranks``.
 
-    A process on a GPU that a rank started counts for that rank. A GPU whose processes belong to
-    no rank is not there.
+    A process on a GPU that a rank started counts for that rank, unless several of them are on
+    GPUs of their own: then each may be a rank itself, and is told as one whose number is not
+    known. A GPU whose processes belong to no rank is not there.
     """
     gpus = look.gpus
     if gpus is None or gpus.processes is None:
@@ -68,23 +82,88 @@ def ranks_by_gpu(
     uuids: dict[int | None, str | None] = {one.index: one.uuid for one in gpus.samples}
     uuids.pop(None, None)
     by_pid = {one.process.pid: one for one in ranks if one.process.host == look.host}
-    parents = {p.pid: p.ppid for p in look.processes.processes} if look.processes else {}
-    out: dict[str, list[RankProcess]] = {}
+    known = {p.pid: p for p in look.processes.processes} if look.processes else {}
+    # By rank: the GPUs of each process that is the rank or below it.
+    users: dict[int, dict[int, set[str]]] = {pid: {} for pid in by_pid}
     for process in gpus.processes:
         uuid = process.gpu_uuid or uuids.get(process.gpu_index)
         at, seen = process.pid, set[int]()
-        while at not in by_pid and at in parents and at not in seen:
+        while at not in by_pid and at in known and at not in seen:
             seen.add(at)
-            at = parents[at]
-        rank = by_pid.get(at)
-        if uuid is not None and rank is not None and rank not in out.setdefault(uuid, []):
-            out[uuid].append(rank)
-    place = {one.process.key: number for number, one in enumerate(by_pid.values())}
-    return {
-        uuid: tuple(sorted(those, key=lambda one: place[one.process.key]))
-        for uuid, those in out.items()
-        if those
-    }
+            at = known[at].ppid
+        if uuid is not None and at in by_pid:
+            users[at].setdefault(process.pid, set()).add(uuid)
+    out: dict[str, list[RankProcess]] = {}
+    for top, below in users.items():
+        doubtful = _ranks_themselves(by_pid[top], below)
+        for pid, on in sorted(below.items()):
+            rank = by_pid[top]
+            if pid in doubtful:
+                rank = RankProcess(process=rank.process if pid == top else known[pid])
+            for uuid in on:
+                if rank not in out.setdefault(uuid, []):
+                    out[uuid].append(rank)
+    return {uuid: tuple(those) for uuid, those in out.items()}
+
+
+def _ranks_themselves(rank: RankProcess, users: Mapping[int, set[str]]) -> set[int]:
+    """Those of ``users`` (a rank and what it started, by pid, with the GPUs of each) that may be
+    ranks of their own, so that the number of ``rank`` tells nothing of their GPUs."""
+    own = users.get(rank.process.pid, set())
+    beside = {pid: on - own for pid, on in users.items() if on - own}
+    if rank.perhaps:
+        return set(users) - {rank.process.pid}
+    if not own:
+        several = len(beside) > 1 and len(set().union(*beside.values())) > 1
+        return set(beside) if several else set()
+    apart = {pid for pid in beside if not users[pid] & own}
+    if len(beside) > 1 and len(set().union(*beside.values())) > 1:
+        apart = set(beside)
+    if not apart:
+        return set()
+    # What torchrun started is a rank, whatever it has started itself.
+    by_agent = rank.process.variable("TORCHELASTIC_RUN_ID") is not None
+    return apart if by_agent else apart | {rank.process.pid}
+
+
+def _with_doubts(tree: Tree, found: Sequence[RankProcess]) -> list[RankProcess]:
+    """``found``, those without a number that may only have started the ranks."""
+    ranks = {one.process.pid for one in found}
+    out = []
+    for one in found:
+        who = tree.identities.get(one.process.pid)
+        by_agent = one.process.variable("TORCHELASTIC_RUN_ID") is not None
+        started = by_agent and who is not None and who.source is Source.TORCH
+        perhaps = [] if started else _perhaps_ranks(tree, one.process, ranks)
+        out.append(RankProcess(process=one.process, perhaps=tuple(perhaps)) if perhaps else one)
+    return out
+
+
+def _perhaps_ranks(
+    tree: Tree, process: NodeProcess, ranks: set[int], layers: int = _LAYERS
+) -> list[NodeProcess]:
+    """What ``process`` has started and what may be the work in its place: workers of an engine,
+    or several that have as many threads as it has (a data loader's have few)."""
+    below = tree.below(process)
+    workers = [one for one in below if is_engine_worker(one) and one.pid not in ranks]
+    if workers or process.threads is None or not layers:
+        return sorted(workers, key=lambda one: one.pid)
+    alike: list[NodeProcess] = []
+    todo, seen = list(tree.children.get(process.pid, ())), {process.pid, *ranks}
+    while todo:
+        one = todo.pop()
+        if one.pid in seen:
+            continue
+        seen.add(one.pid)
+        if may_be_work(one) and (one.threads or 0) >= process.threads:
+            alike.append(one)
+        else:
+            todo += tree.children.get(one.pid, ())
+    found: list[NodeProcess] = []
+    for one in alike:
+        # An engine in between may have started them: EngineCore of vLLM.
+        found += _perhaps_ranks(tree, one, ranks, layers - 1) or [one]
+    return sorted(found, key=lambda one: one.pid) if len(found) > 1 else []
 
 
 def _named(tree: Tree) -> list[RankProcess]:

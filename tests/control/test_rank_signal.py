@@ -137,6 +137,30 @@ def test_processes_that_may_be_ranks_are_told_as_such() -> None:
     assert [one.who for one in made.reactions] == ["2 rank processes (x) on gpu01"]
 
 
+def test_where_a_task_has_started_the_ranks_itself_the_doubt_is_said() -> None:
+    """mp.spawn below one task of srun: it alone has a number, and its workers do the work."""
+    task = (("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"))
+    spawn = ("/opt/torch/bin/python", "-c", "from multiprocessing.spawn import spawn_main")
+    parent = process(30, 10, TRAIN, env=task, caught=USR1, threads=4)
+    below = [process(40 + n, 30, spawn, env=task) for n in range(8)]
+    stepd = process(10, 1, ("slurmstepd: [4711.0]",), name="slurmstepd")
+    look = NodeProcesses(host="gpu01", at=START, processes=(stepd, parent, *below))
+    made = action(plan(look))
+    assert [one.pid for one in made.details.ranks] == [30]
+    assert [one.rank for one in made.details.ranks] == [None]
+    assert made.warnings[0] == (
+        "8 processes that train.py started on gpu01 may be the ranks:"
+        " train.py alone gets it, and must pass it on"
+    )
+    assert [one.who for one in made.reactions] == ["1 rank process (train.py) on gpu01"]
+    assert made.confirm is ConfirmLevel.TYPE_ID
+    told = {one.who for one in process_reactions([look], "4711", "USR1", Recipient.STEPS)}
+    assert told == {
+        "1 rank process (train.py) on gpu01",
+        "perhaps a rank: python (8) on gpu01",
+    }
+
+
 def test_processes_of_others_are_not_signalled() -> None:
     other = replace(JOB, user="bob")
     says = sentence(plan(node(), one=other))

@@ -402,6 +402,109 @@ def test_other_jobs_and_failed_looks_add_nothing() -> None:
     assert rank_processes([], JOB) == ()
 
 
+def spawned(count: int, ppid: int = 20, **more: object) -> list[NodeProcess]:
+    """What one task of srun started by itself: all bear its number."""
+    return [
+        task(30 + n, SPAWNED, 0, ppid=ppid, SLURM_TASK_PID=20, **{"threads": 80, **more})
+        for n in range(count)
+    ]
+
+
+def on_gpus(
+    tree: list[NodeProcess], *pairs: tuple[int, int]
+) -> dict[str, list[tuple[int | None, int]]]:
+    """``pairs`` of a GPU's index and a pid on it; rank and pid by GPU."""
+    gpus = NodeGpus(
+        host="gpu01",
+        samples=tuple(GpuSample(index=n, uuid=f"GPU-{n}") for n in range(8)),
+        processes=tuple(GpuProcess(pid=pid, gpu_uuid=f"GPU-{n}") for n, pid in pairs),
+    )
+    seen = look(*tree)
+    host = HostLook(host="gpu01", gpus=gpus, processes=seen)
+    found = ranks_by_gpu(host, rank_processes([seen], JOB))
+    return {uuid: [(one.rank, one.process.pid) for one in those] for uuid, those in found.items()}
+
+
+def test_one_task_with_a_worker_a_gpu_is_the_rank_of_none() -> None:
+    """mp.spawn, plain forks, vLLM: a sick GPU 5 must not read "rank 0"."""
+    parent = task(20, TRAIN, 0, threads=4)
+    own = {f"GPU-{n}": [(None, 30 + n)] for n in range(8)}
+    pairs = [(n, 30 + n) for n in range(8)]
+    assert on_gpus([stepd(), parent, *spawned(8)], *pairs) == own
+    forked = [replace(one, argv=parent.argv) for one in spawned(8)]
+    assert on_gpus([stepd(), parent, *forked], *pairs) == own
+    # Also where the number of threads says nothing of them.
+    few = [replace(one, threads=2) for one in forked]
+    assert on_gpus([stepd(), parent, *few], *pairs) == own
+    # Each has a context on GPU 0 as well, as happens.
+    found = on_gpus([stepd(), parent, *few], *pairs, *((0, 30 + n) for n in range(1, 8)))
+    assert found["GPU-0"] == [(None, 30 + n) for n in range(8)]
+    assert found["GPU-5"] == [(None, 35)]
+    # The parent is the first of them itself.
+    found = on_gpus([stepd(), parent, *few[1:]], (0, 20), *pairs[1:])
+    assert found == {"GPU-0": [(None, 20)], **{f"GPU-{n}": [(None, 30 + n)] for n in range(1, 8)}}
+    found = on_gpus([stepd(), parent, few[1]], (0, 20), (1, 31))
+    assert found == {"GPU-0": [(None, 20)], "GPU-1": [(None, 31)]}
+
+
+def test_what_a_rank_started_on_its_own_gpus_is_the_rank() -> None:
+    parent, few = task(20, TRAIN, 0), spawned(3, threads=2)
+    same = [(0, 20), *((0, one.pid) for one in few)]
+    assert on_gpus([stepd(), parent, *few], *same) == {"GPU-0": [(0, 20)]}
+    assert on_gpus([stepd(), parent, *few], *same[1:]) == {"GPU-0": [(0, 20)]}
+    assert on_gpus([stepd(), parent, *few], (3, 31)) == {"GPU-3": [(0, 20)]}
+    whole = [(n, 20) for n in range(8)]
+    assert on_gpus([stepd(), parent, *few], *whole, (1, 30), (2, 31)) == {
+        f"GPU-{n}": [(0, 20)] for n in range(8)
+    }
+    # What torchrun started is a rank; what it has started elsewhere is not told as that rank.
+    tree = [stepd(), process(21, 10, TORCHRUN), worker(30, 21, 0)]
+    tree += [worker(40 + n, 30, 0, threads=30) for n in range(2)]
+    assert on_gpus(tree, (0, 30), (1, 40), (2, 41)) == {
+        "GPU-0": [(0, 30)],
+        "GPU-1": [(None, 40)],
+        "GPU-2": [(None, 41)],
+    }
+
+
+def doubts(*processes: NodeProcess) -> list[tuple[int | None, int, list[int]]]:
+    return [
+        (one.rank, one.process.pid, [below.pid for below in one.perhaps])
+        for one in ranks(*processes)
+    ]
+
+
+def test_processes_that_may_be_the_ranks_in_its_place_are_told() -> None:
+    parent = task(20, TRAIN, 0, threads=4)
+    loaders = [task(50 + n, SPAWNED, 0, ppid=30 + n, threads=2) for n in range(4)]
+    assert doubts(stepd(), parent, *spawned(4), *loaders) == [(None, 20, [30, 31, 32, 33])]
+    forked = [replace(one, argv=parent.argv) for one in spawned(2)]
+    assert doubts(stepd(), parent, *forked) == [(None, 20, [30, 31])]
+    # Few threads, one alone, or one of another kind: a rank and its helpers.
+    assert doubts(stepd(), task(20, TRAIN, 0), *spawned(8, threads=2)) == [(0, 20, [])]
+    assert doubts(stepd(), parent, *spawned(1)) == [(0, 20, [])]
+    pool = [replace(one, name="pt_data_worker") for one in spawned(4)]
+    assert doubts(stepd(), parent, *pool) == [(0, 20, [])]
+    tree = [stepd(), process(21, 10, TORCHRUN), worker(30, 21, 0)]
+    assert doubts(*tree, *(worker(40 + n, 30, 0) for n in range(3))) == [(0, 30, [])]
+
+
+def test_workers_of_an_engine_are_looked_for_behind_it() -> None:
+    raylet = task(20, "/opt/ray/raylet --node_ip=x", 0, threads=60)
+    started = [task(30 + n, ("ray::Worker.run",), 0, ppid=20, threads=9) for n in range(2)]
+    idle = task(40, ("ray::IDLE",), 0, ppid=20, threads=9)
+    assert doubts(stepd(), raylet, *started, idle) == [(None, 20, [30, 31])]
+    assert doubts(stepd(), raylet, idle) == [(0, 20, [])]
+    server = task(20, f"{PYTHON} /opt/bin/vllm serve m", 0, threads=30)
+    core = task(21, ("EngineCore",), 0, ppid=20, threads=40)
+    below = [task(30 + n, SPAWNED, 0, ppid=21, threads=60) for n in range(2)]
+    assert doubts(stepd(), server, core, *below) == [(None, 20, [30, 31])]
+    assert on_gpus([stepd(), server, core, *below], (0, 30), (1, 31)) == {
+        "GPU-0": [(None, 30)],
+        "GPU-1": [(None, 31)],
+    }
+
+
 def test_ranks_on_gpus_by_process_and_by_what_a_rank_started() -> None:
     tree = (
         stepd(),
