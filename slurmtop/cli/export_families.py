@@ -259,12 +259,12 @@ def _gpus(found: Exported) -> list[Family]:
 def _labels(one: JobGpus, host: HostGpus, gpu: GpuSample) -> dict[str, str | None]:
     """``rank`` only where one single rank is known to be on it."""
     index = gpu.dcgm_id if gpu.index is None else gpu.index
-    ranks = {rank.rank for rank in host.ranks(gpu)} - {None}
+    ranks = {rank.rank for rank in host.ranks(gpu)}
     return {
         "job": "" if one.job is None else one.job.key.id,
         "host": host.look.host,
         "gpu": "" if index is None else str(index),
         "uuid": gpu.uuid or "",
         "slice": gpu.slice_id,
-        "rank": str(next(iter(ranks))) if len(ranks) == 1 else "",
+        "rank": str(ranks.pop()) if len(ranks) == 1 and None not in ranks else "",
     }

@@ -14,8 +14,9 @@ from slurmtop.cli.gpu_rows import JobGpus
 from slurmtop.cli.prometheus_text import LONGEST_LABEL, render
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.job import Job
+from slurmtop.model.process import RankProcess
 from tests.build import make_job
-from tests.cli.gpu_cases import NOW, answered, gpu, job_on, two_nodes
+from tests.cli.gpu_cases import NOW, answered, gpu, job_on, rank, two_nodes
 from tests.fakes import START
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -145,6 +146,17 @@ def test_gpus() -> None:
     assert at == START.timestamp()
     assert value(series, "slurmtop_gpu_sample_timestamp_seconds", host="gpu02") is None
     assert not [1 for _, own in series if ("host", "gpu02") in own and ("gpu", "0") in own]
+
+
+def test_a_rank_beside_one_that_is_not_known_is_no_label() -> None:
+    one = gpu("gpu01", 0)
+    first = rank("gpu01", 0, 900)
+    other = RankProcess(process=rank("gpu01", 1, 901).process)
+    for ranks, label in (((first,), "0"), ((first, other), ""), ((other,), "")):
+        host = answered("gpu01", [one], by_uuid={one.uuid or "": ranks})
+        found = told(export(gpus=[JobGpus(job=job_on(["gpu01"], 1), hosts=(host,))]))
+        power = [dict(own) for name, own in found if name == "slurmtop_gpu_power_watts"]
+        assert [own.get("rank", "") for own in power] == [label]
 
 
 def test_values_of_an_earlier_look_do_not_pass_for_those_of_now() -> None:
