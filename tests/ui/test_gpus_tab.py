@@ -388,6 +388,38 @@ async def test_esc_closes_the_chart_first(golden: Golden) -> None:
         assert tab.grid.display
 
 
+async def test_a_chart_without_a_value_says_why() -> None:
+    bench = GpuBench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        tab = await bench.gpus(pilot)
+        for host in ("gpu01", "gpu02"):
+            bench.look(make_gpus(host, sm_active=None, util_percent=None))
+        await bench.told(pilot)
+        for _ in range(20):
+            if tab.metric.id == "sm":
+                break
+            await bench.press(pilot, "m")
+        for _ in range(2):
+            text = await bench.press(pilot, "p")
+            assert f"no source here tells {tab.metric.label}" in text
+            assert "nothing was seen yet" not in text
+
+
+async def test_a_chart_stands_in_the_place_of_no_notice() -> None:
+    bench = GpuBench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        over = make_job("4711", "COMPLETED", nodes="gpu[01-02]", node_count=2, gpus=16)
+        tab = await bench.gpus(pilot, over)
+        assert "no longer asked" in screen_text(app)
+        for _ in range(3):
+            text = await bench.press(pilot, "p")
+            assert "no longer asked" in text
+            assert "nothing was seen yet" not in text
+        assert tab.charted == ""
+
+
 async def test_a_chart_without_plotext_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slurmtop.ui.widgets.plot._plotext", lambda: None)
     bench = GpuBench()

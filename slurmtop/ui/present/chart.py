@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+NOTHING = "nothing was seen yet"
+
 Point = tuple[float, float | None]
 
 
@@ -22,4 +24,4 @@ class Chart:
     x_to: float
     x_label: str
     top: float | None = None
-    nothing: str = "nothing was seen yet"
+    nothing: str = NOTHING

@@ -7,7 +7,7 @@ from slurmtop.model.gpu import GpuSample
 from slurmtop.model.text import visible
 from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.store.gpus import HISTORY, POINT_S, GpuBook
-from slurmtop.ui.present.chart import Chart, Series
+from slurmtop.ui.present.chart import NOTHING, Chart, Series
 from slurmtop.ui.present.gpu_grid import Cell, GridRow, metric_title
 
 #: Lines of one chart, each with its digit.
@@ -68,8 +68,11 @@ def make_chart(
     row: GridRow | None,
     cell: Cell | None,
     nodes: Sequence[GridRow],
+    *,
+    nothing: str = NOTHING,
 ) -> Chart:
-    """The last hour of the means of ``nodes``, else of the GPU in ``cell``."""
+    """The last hour of the means of ``nodes``, else of the GPU in ``cell``; ``nothing`` says why
+    there is no value where there is none."""
     scale = scale_of(metric)
     series = [
         in_minutes(node_trend(book, one.host, one.samples, metric, now, POINTS), scale)
@@ -84,4 +87,5 @@ def make_chart(
         x_to=0.0,
         x_label="minutes ago",
         top=None if metric.full is None else metric.full * scale,
+        nothing=nothing,
     )

@@ -24,6 +24,7 @@ from slurmtop.ui.present.job import state_words
 from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
 
 HEAD_LINES = 2
+OVER_TEXT = "Its nodes are no longer asked; nothing was seen of its GPUs."
 
 
 class Why(StrEnum):
@@ -132,9 +133,8 @@ def _known(value: float | None) -> bool:
 
 def _judgement(head: GpuHead, rows: Sequence[GridRow]) -> list[Line]:
     parts: list[Line] = []
-    cells = [cell for row in rows if row.answered for cell in row.cells]
-    if cells and all(cell.sign == NO_VALUE and not cell.text for cell in cells):
-        parts.append(((f"no source here tells {head.metric.label}", "warn"),))
+    if (untold := no_source_text(head.metric, rows)) is not None:
+        parts.append(((untold, "warn"),))
     verdict = head.verdict
     if verdict is not None:
         words, role = _WORK[verdict.state]
@@ -152,6 +152,14 @@ def _judgement(head: GpuHead, rows: Sequence[GridRow]) -> list[Line]:
         more = f" and {len(head.odd) - 1} more" if len(head.odd) > 1 else ""
         parts.append(((says + more, "warn"),))
     return parts
+
+
+def no_source_text(metric: GpuMetric, rows: Sequence[GridRow]) -> str | None:
+    """What is said where nodes answered and none of their GPUs has a value; None elsewhere."""
+    cells = [cell for row in rows if row.answered for cell in row.cells]
+    if not cells or any(cell.sign != NO_VALUE or cell.text for cell in cells):
+        return None
+    return f"no source here tells {metric.label}"
 
 
 def why_not(
@@ -204,7 +212,7 @@ _NOTICES: dict[Why, tuple[str, str, str]] = {
     Why.LOADING: ("Loading", "busy", ""),
     Why.UNKNOWN_JOB: ("asking Slurm which nodes it has …", "busy", ""),
     Why.WAITS: ("Not started", "wait", "It has no nodes yet, so there is nothing to look at."),
-    Why.OVER: ("Over", "", "Its nodes are no longer asked; nothing was seen of its GPUs."),
+    Why.OVER: ("Over", "", OVER_TEXT),
     Why.NO_GPU: ("No GPU", "", "Slurm says that this job holds none."),
     Why.CANNOT: ("Nodes are not asked", "warn", "This says nothing about the job's GPUs."),
     Why.RIGHTS: ("asking Slurm whether you may look at this job's nodes …", "busy", ""),

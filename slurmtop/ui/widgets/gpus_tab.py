@@ -15,15 +15,17 @@ from slurmtop.store.gpu_metrics import GpuMetric
 from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
 from slurmtop.ui.gpu_feed import GpuFeed, hosts_of, share_on_nodes
 from slurmtop.ui.present import gpu_chart, gpu_grid, gpu_lines
-from slurmtop.ui.present.chart import Chart
+from slurmtop.ui.present.chart import NOTHING, Chart
 from slurmtop.ui.present.gpu_detail import DETAIL_LINES, detail_lines
 from slurmtop.ui.present.gpu_grid import Cell, GridRow
 from slurmtop.ui.present.gpu_head import (
     HEAD_LINES,
+    OVER_TEXT,
     GpuHead,
     Why,
     head_lines,
     held_text,
+    no_source_text,
     notice_lines,
     way_text,
     why_not,
@@ -191,6 +193,9 @@ class GpusTab(Vertical):
         cursor = hosts.index(self._cursor) if hosts else 0
         notice = notice_lines(self._why, self._sentence, self.size.width)
         self._lay_out_again(rows)
+        # Without a row the grid's place says why; an empty chart would say less.
+        self.plot.display = bool(self.charted and rows)
+        self.grid.display = not self.plot.display
         self.grid.show(rows, cursor, old=self._why is Why.OVER, notice=notice)
         self._head.refresh()
         self._detail.refresh()
@@ -311,8 +316,12 @@ class GpusTab(Vertical):
         return tuple(rows[first : first + most])
 
     def _chart(self) -> Chart:
+        nothing = no_source_text(self.metric, self.grid.rows)
+        if nothing is None:
+            nothing = OVER_TEXT if self._why is Why.OVER else NOTHING
+        nodes = self._charted_nodes()
         return gpu_chart.make_chart(
-            self._feed.book, self.metric, self._now(), self.row, self.cell, self._charted_nodes()
+            self._feed.book, self.metric, self._now(), self.row, self.cell, nodes, nothing=nothing
         )
 
     def next_chart(self) -> None:
@@ -329,8 +338,6 @@ class GpusTab(Vertical):
         return True
 
     def _show_chart(self) -> None:
-        self.plot.display = bool(self.charted)
-        self.grid.display = not self.charted
         self._detail.display = not self.charted or self.size.height >= _CHART_AND_DETAIL
         self._show_rows()
 
