@@ -6,6 +6,7 @@ import platform
 import signal
 from collections.abc import AsyncIterator, Mapping
 
+from slurmtop.collect.child import start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.remote import RemoteProcess
@@ -78,25 +79,18 @@ class HereWay:
         return _short(host) in self._names
 
     async def start(self, host: str, script: bytes) -> RemoteProcess:
-        pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        loop = asyncio.get_running_loop()
         try:
-            transport, protocol = await loop.subprocess_exec(
-                lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_BLOCK, loop=loop),
+            child, transport = await start_child(
                 "/bin/sh",
                 "-c",
                 script,
                 "slurmtop-script",
-                stdin=null,
-                stdout=pipe,
-                stderr=pipe,
+                stdin=asyncio.subprocess.DEVNULL,
                 env=self._environ,
-                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             sentence = f"A shell could not be started here on {host}: {error}."
             raise NodeUnreachable(host, Failure(Trouble.LOCAL, sentence)) from error
-        child = asyncio.subprocess.Process(transport, protocol, loop)
         process = LocalScript(child, transport)
         self._running.add(process)
         ended = spawn(child.wait(), name="end of a script here")

@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 
+from slurmtop.collect.child import start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.backoff import BackOff
@@ -218,24 +219,15 @@ class OpenSshWay:
         await asyncio.gather(*(process.close() for process in tuple(self._processes)))
 
     async def _spawn(self, host: str, way_in: Entrance) -> OpenSshProcess:
-        pipe = asyncio.subprocess.PIPE
-        loop = asyncio.get_running_loop()
         try:
-            # What asyncio.create_subprocess_exec does, but the transport is ours to close.
-            transport, protocol = await loop.subprocess_exec(
-                lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_BLOCK, loop=loop),
+            child, transport = await start_child(
                 *ssh_argv(host, way_in.command, self._options),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
+                stdin=asyncio.subprocess.PIPE,
                 env=self._environ,
-                # No terminal to ask on, and one group to end.
-                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             sentence = f"The ssh command could not be started: {error}."
             raise NodeUnreachable(host, Failure(Trouble.LOCAL, sentence)) from error
-        child = asyncio.subprocess.Process(transport, protocol, loop)
         process = OpenSshProcess(host, child, transport, way_in.mark)
         self._processes.add(process)
         ended = spawn(child.wait(), name=f"end of ssh {host}")

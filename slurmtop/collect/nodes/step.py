@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 
+from slurmtop.collect.child import start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes import agent
 from slurmtop.collect.nodes.expected import ExpectedJob
@@ -109,20 +110,9 @@ class HeldStep:
 
     async def open(self, environ: Mapping[str, str]) -> None:
         """Start srun; :class:`OSError` or ValueError where that is not possible."""
-        pipe = asyncio.subprocess.PIPE
-        loop = asyncio.get_running_loop()
-        transport, protocol = await loop.subprocess_exec(
-            lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_BLOCK, loop=loop),
-            *self.argv,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=dict(environ),
-            # A key of the terminal must not reach it, and its end takes its threads along.
-            start_new_session=True,
+        self._child, self._transport = await start_child(
+            *self.argv, stdin=asyncio.subprocess.PIPE, env=environ
         )
-        self._transport = transport
-        self._child = asyncio.subprocess.Process(transport, protocol, loop)
         name = f"step of job {self.job.job}"
         errors = spawn(self._read_stderr(), name=f"{name}: stderr")
         self._tasks = [

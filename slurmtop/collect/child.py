@@ -1,0 +1,35 @@
+"""Starting a child whose pipes and transport are ours to close."""
+
+import asyncio
+from collections.abc import Mapping
+
+_BLOCK = 64 * 1024
+
+
+class _ChildProtocol(asyncio.subprocess.SubprocessStreamProtocol):
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        # A child that ends before it has read its stdin breaks that pipe. Its exit status says
+        # why; asyncio would complain of an error that nobody has asked for.
+        super().pipe_connection_lost(fd, None if fd == 0 else exc)
+
+
+async def start_child(
+    *argv: str | bytes, stdin: int, env: Mapping[str, str]
+) -> tuple[asyncio.subprocess.Process, asyncio.SubprocessTransport]:
+    """Start ``argv`` with pipes, in a session of its own: no key of the terminal reaches it, and
+    one group ends all of it. :class:`OSError` or ValueError where that is not possible.
+
+    What ``asyncio.create_subprocess_exec`` does, but the transport can be closed while pipes are
+    still open at the other end.
+    """
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: _ChildProtocol(limit=_BLOCK, loop=loop),
+        *argv,
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=dict(env),
+        start_new_session=True,
+    )
+    return asyncio.subprocess.Process(transport, protocol, loop), transport
