@@ -183,7 +183,7 @@ def _memory(gpu: GpuSample) -> list[Line]:
     if gpu.mem_temp_c is not None:
         heat += f", memory {gpu.mem_temp_c:.0f} °C"
     ecc = "n/a" if gpu.ecc_uncorrected is None else f"{gpu.ecc_uncorrected:.0f}"
-    return [_pair("memory", memory), _pair("temperature", heat), _pair("uncorrected ECC", ecc)]
+    return [_pair("memory", memory), _pair("ECC errors", ecc), _pair("temperature", heat)]
 
 
 def _slices(gpu: GpuSample, slices: Sequence[MigSlice]) -> list[Line]:
