@@ -191,6 +191,16 @@ async def test_an_outage_after_an_empty_answer_is_not_empty_for_sure() -> None:
         assert "That may have changed" in screen_text(app)
 
 
+async def test_a_priority_is_shown_to_its_last_digit() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(120, 24)) as pilot:
+        high = [make_job(f"80{n}", "PENDING", priority=4_294_901_760 - n) for n in range(10, 13)]
+        await bench.answer(pilot, high)
+        text = screen_text(app)
+        assert all(str(job.priority) in text for job in high)
+
+
 async def test_a_job_that_left_says_that_its_result_is_not_known() -> None:
     bench = Bench()
     app = bench.app()

@@ -258,6 +258,8 @@ class Column:
     most: int = 0
 
 
+#: Enough for the weights of most sites; more is given where a job needs it.
+PRIO_WIDTH = 7
 _ID = Column("id", "JOB", 8, 0, _job_id)
 COLUMNS: tuple[Column, ...] = (
     _ID,
@@ -269,7 +271,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("gpus", "GPUS", 4, 3, _gpus, right=True),
     Column("use", "GPU USE", USE_WIDTH, 6, _use),
     Column("nodes", "NODES", 5, 5, _nodes, right=True),
-    Column("priority", "PRIO", 7, 8, _priority, right=True),
+    Column("priority", "PRIO", PRIO_WIDTH, 8, _priority, right=True),
     Column("name", "NAME", 12, 0, _name, grow=2, most=32),
     Column("why", "WHY", 27, 1, _why, grow=6, most=10_000),
 )
@@ -284,7 +286,20 @@ def id_width(rows: Sequence[Row]) -> int:
     return max(6, min(18, widest))
 
 
-def lay_out(width: int, *, with_user: bool, id_cells: int = 8, with_use: bool = False) -> Layout:
+def priority_width(rows: Sequence[Row]) -> int:
+    """Cells for the longest priority in view: its last digits tell jobs apart."""
+    highest = max((row.job.priority or 0 for row in rows), default=0)
+    return max(PRIO_WIDTH, min(10, len(str(highest))))
+
+
+def lay_out(
+    width: int,
+    *,
+    with_user: bool,
+    id_cells: int = 8,
+    with_use: bool = False,
+    priority_cells: int = PRIO_WIDTH,
+) -> Layout:
     """The columns that fit ``width`` cells, each with its own width. The GPU use stands there
     only ``with_use``: where it is known of some job.
 
@@ -294,7 +309,7 @@ def lay_out(width: int, *, with_user: bool, id_cells: int = 8, with_use: bool = 
     left_out = {"user": not with_user, "use": not with_use}
     chosen = [column for column in COLUMNS if not left_out.get(column.name, False)]
     widths = {column.name: column.width for column in chosen}
-    widths["id"] = id_cells
+    widths |= {"id": id_cells, "priority": priority_cells}
     room = width - GUTTER
 
     def need() -> int:

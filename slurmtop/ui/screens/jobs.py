@@ -57,8 +57,9 @@ class JobsScreen(ListingScreen, ActingScreen):
     def __init__(self) -> None:
         super().__init__()
         self.view = JobView(problem=present.needs_somebody, expand=_hosts)
-        self._layout: tuple[tuple[int, bool, int, bool], present.Layout] | None = None
+        self._layout: tuple[tuple[int, bool, int, bool, int], present.Layout] | None = None
         self._id_cells = 6
+        self._priority_cells = present.PRIO_WIDTH
         self._with_user = False
         self._head_lines: tuple[Line, ...] = ()
         self._head = LinesBox(lambda _width: self._head_lines, id="queue-head")
@@ -123,8 +124,10 @@ class JobsScreen(ListingScreen, ActingScreen):
         rows = view.rows
         cells = max(self._id_cells, present.id_width(rows))
         with_user = self.tool.feed.shows_all_users
-        if (cells, with_user) != (self._id_cells, self._with_user):
-            self._id_cells, self._with_user = cells, with_user
+        digits = max(self._priority_cells, present.priority_width(rows))
+        before = (self._id_cells, self._priority_cells, self._with_user)
+        if (cells, digits, with_user) != before:
+            self._id_cells, self._priority_cells, self._with_user = cells, digits, with_user
             self._rows.repaint()
         self._rows.show(rows, view.cursor_index, old=words.old_rows, notice=self._notice(words))
         if self._filter.display:
@@ -209,9 +212,16 @@ class JobsScreen(ListingScreen, ActingScreen):
         return use_span(self.tool.gpus.use_of(key), self.services.data_now())
 
     def _columns(self, width: int) -> present.Layout:
-        key = (width, self._with_user, self._id_cells, self.tool.gpus.knows_use)
+        use, digits = self.tool.gpus.knows_use, self._priority_cells
+        key = (width, self._with_user, self._id_cells, use, digits)
         if self._layout is None or self._layout[0] != key:
-            layout = present.lay_out(width, with_user=key[1], id_cells=key[2], with_use=key[3])
+            layout = present.lay_out(
+                width,
+                with_user=self._with_user,
+                id_cells=self._id_cells,
+                with_use=use,
+                priority_cells=digits,
+            )
             self._layout = (key, layout)
         return self._layout[1]
 
