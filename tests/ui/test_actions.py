@@ -306,6 +306,18 @@ async def test_the_chooser_says_who_gets_it_and_what_it_does(
         assert "not available" not in text
 
 
+async def test_the_chooser_shows_who_can_get_it_on_a_small_screen() -> None:
+    bench = ActingBench()
+    bench.world.seen_script = ScriptSeen(READING)
+    app = bench.app()
+    async with app.run_test(size=(50, 12)) as pilot:
+        await signal_screen(bench, pilot)
+        text = part_text(app, "#signal")
+        assert "rank processes" in text
+        assert "batch shell" in text
+        assert "enter goes on" in text
+
+
 async def test_the_command_and_the_effect_follow_the_cursors() -> None:
     bench = ActingBench()
     bench.world.seen_steps = StepsSeen(STEPS)

@@ -23,10 +23,12 @@ from slurmtop.model.verdict import (
 )
 from slurmtop.ui.actions_flow import Selection, act
 from slurmtop.ui.app import SlurmtopApp
+from slurmtop.ui.present.spans import line_width, plain
 from slurmtop.ui.screens.confirm import ConfirmScreen
-from slurmtop.ui.screens.job import JobScreen
+from slurmtop.ui.screens.job import TABS, JobScreen
 from slurmtop.ui.screens.leave import LeaveScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
+from slurmtop.ui.widgets.tab_bar import TabBar
 from tests.build import make_id, make_job, make_state
 from tests.fakes import START
 from tests.ui.golden import Golden, screen_text
@@ -714,3 +716,15 @@ async def test_any_size_survives(size: tuple[int, int], monkeypatch: pytest.Monk
         await bench.open(pilot)
         await bench.press(pilot, "tab", "tab", "tab", "tab", "K", "escape")
         assert isinstance(app.screen, JobScreen)
+
+
+@pytest.mark.parametrize("name", TABS)
+def test_the_tab_that_is_shown_is_told_on_any_width(name: str) -> None:
+    marks = (("DEMO busy, simulated, read-only, via ssh, 10 calls/min", "warn"),)
+    bar = TabBar(TABS, lambda: marks, id="tabs")
+    bar.current = TABS.index(name)
+    for width in (20, 50, 80, 140):
+        (line,) = bar._line(width)
+        assert f"[{name}]" in plain(line)
+        assert line_width(line) <= width
+    assert "DEMO" in plain(bar._line(50)[0])

@@ -308,7 +308,10 @@ def expected_start_text(moment: datetime | None, now: datetime, zone: tzinfo | N
 
 
 def tab_line(names: Sequence[str], current: int, width: int) -> Line:
-    """The names of the tabs; the one that is shown stands in brackets."""
+    """The names of the tabs; the one that is shown stands in brackets, alone where there is no
+    room for all."""
+    if sum(len(name) + 2 for name in names) > width:
+        return cut_line(((f"[{names[current]}]", "strong"),), width)
     line: list[Span] = []
     for index, name in enumerate(names):
         chosen = index == current

@@ -28,6 +28,8 @@ from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox, LinesView
 from slurmtop.ui.widgets.typed_line import TypedLine
 
+#: Of each list, also on a screen of 12 lines.
+_LEAST_ROWS = 5
 _HELP = "tab other list · enter goes on · esc no"
 _TYPING = "a name or number (USR1, SIGTERM, 10), then enter; esc goes back"
 _UNKNOWN = "there is no such signal; esc goes back"
@@ -87,8 +89,10 @@ class SignalScreen(ModalScreen[Choice | None]):
     @property
     def _rows(self) -> int:
         most = max(len(self.choice.signals), len(self.choice.receivers), ROWS)
-        # Command, sum and the worst fate need some lines of their own.
-        return max(1, min(most, ROWS + 2, self.size.height - 11))
+        # Command, sum and the worst fate need some lines of their own; but who can get it is
+        # what is chosen here.
+        room = max(self.size.height - 11, min(_LEAST_ROWS, self.size.height - 8))
+        return max(1, min(most, ROWS + 2, room))
 
     def _fit(self) -> None:
         self._lists.styles.height = self._rows + 1
