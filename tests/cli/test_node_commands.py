@@ -179,6 +179,7 @@ def test_doctor_with_nodes_closed_by_the_settings(
         ("doctor", "--", "-oProxyCommand=x"),
         ("doctor", "gpu[01-99]"),
         ("gpus", "--hosts", "a;b"),
+        ("gpus", "--hosts", "gpu01\nid"),
         ("gpus", "gpu01"),
     ],
 )
