@@ -147,6 +147,10 @@ def _poller(
     return Poller(source, wiring.data_clock, answered, on_health)
 
 
+def _no_calls() -> int:
+    return 0
+
+
 def make_services(
     wiring: Wiring,
     config: Config,
@@ -218,7 +222,8 @@ def make_services(
         way_to_nodes=wiring.way_to_nodes,
         executor=executor,
         world=make_world(wiring, os.environ),
-        calls_last_minute=wiring.runner.calls_last_minute,
+        # A replay asks nobody: what it takes from the recording is no call.
+        calls_last_minute=_no_calls if wiring.replay else wiring.runner.calls_last_minute,
         commands_run=wiring.runner.recent,
         cluster=wiring.cluster,
         cluster_label=wiring.cluster or info.name or "",
