@@ -107,7 +107,7 @@ def _unknown(id: str) -> str:
 
 def hosts_of(text: str) -> tuple[str, ...]:
     """``gpu01,gpu[03-04]`` of the command line. :class:`UsageError` for what is no host list."""
-    if any(sign.isspace() for sign in text):
+    if not text.isprintable():
         raise UsageError(f"{text!r} is no list of nodes, like gpu01,gpu[03-04]")
     try:
         found = tuple(dict.fromkeys(expand_hosts(text, limit=MOST_HOSTS)))

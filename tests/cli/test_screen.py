@@ -123,6 +123,7 @@ def test_a_recorded_screen_is_replayed(slurm: StandIns, home: Path, tmp_path: Pa
         terminal.wait_for("as recorded, nobody is asked")
         terminal.type("q")
         assert terminal.leave() == 0
+        assert not re.search(r"[1-9]\d* calls/min", terminal.text)
     assert len(slurm.calls) == calls
 
 
