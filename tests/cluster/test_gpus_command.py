@@ -20,6 +20,12 @@ from tests.cluster.training import Training, trains
 SSH_ONLY = "node_access: ssh\n"
 
 
+@pytest.fixture(autouse=True)
+def nothing_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No way onto nodes of an earlier test is tried first."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 def gpus(*arguments: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     said = slurmtop("gpus", *arguments, "--json", environ=environ)
     assert said.out, said

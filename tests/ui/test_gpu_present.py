@@ -167,6 +167,17 @@ def test_the_worst_come_first() -> None:
     assert sort_rows(rows, UTIL, worst_first=False) == rows
 
 
+def test_a_node_with_a_lost_card_comes_first_where_nothing_is_known_of_one_of_the_job() -> None:
+    seen = replace(make_gpus("b", 7), lost=("0000:1e:00.0",))
+    look = HostLook(host="b", gpus=seen, gpus_at=START)
+    known = row_of(make_gpus("a", 2), held=2)
+    # Seven are seen, one of them is the job's, which holds two.
+    lost = build_row("b", look, Attributed("4711", seen.samples[:1]), UTIL, held=2)
+    assert [cell.sign for cell in lost.cells] == [" ", "?"]
+    hosts = [row.host for row in sort_rows([known, lost], UTIL, worst_first=True)]
+    assert hosts == ["b", "a"]
+
+
 @pytest.mark.parametrize("count", [0, 1, 4, 8, 16, 72])
 @pytest.mark.parametrize("width", [10, 40, 80, 140, 300])
 @pytest.mark.parametrize("metric", [UTIL, METRICS[5], METRICS[7]])

@@ -239,6 +239,10 @@ def sort_rows(rows: Iterable[GridRow], metric: GpuMetric, *, worst_first: bool) 
 
 def _badness(row: GridRow, metric: GpuMetric, usual: float) -> tuple[float, ...]:
     bad = sum(cell.role == "bad" for cell in row.cells)
+    gpus = None if row.look is None else row.look.gpus
+    if gpus is not None and gpus.lost:
+        # A card that is lost here may be the job's one of which nothing is known.
+        bad += sum(cell.gpu is None and cell.sign == UNKNOWN for cell in row.cells)
     odd = max((abs(cell.odd.value - cell.odd.usual) for cell in row.cells if cell.odd), default=0.0)
     fails = row.look is not None and (row.look.failure is not None or not row.cells)
     away = 0.0
