@@ -1,5 +1,5 @@
 # The two commands of a newcomer: make demo, make test. Both do all the set-up.
-.PHONY: demo test lint format cluster-up cluster-down golden clean
+.PHONY: demo test test-long lint format cluster-up cluster-down golden clean
 
 demo:
 	@.ci/venv run
@@ -10,6 +10,11 @@ demo:
 test:
 	@.ci/venv dev
 	@tests/run
+
+# What waits for minutes (drivers that hang, steps that run out), against a real Slurm.
+test-long:
+	@.ci/venv dev
+	@tests/cluster/run -q -m "cluster and long" tests
 
 lint:
 	@.ci/venv dev

@@ -190,6 +190,7 @@ async def test_watching_touches_nothing(
     assert {(h, one.pid) for h in NODES for one in faults.processes(h)} >= pids
 
 
+@pytest.mark.long
 async def test_leaving_the_page_ends_the_looking(
     cluster: Cluster, training: Training, faults: Faults, tmp_path: Path
 ) -> None:

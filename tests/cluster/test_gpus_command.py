@@ -127,6 +127,7 @@ def test_each_failure_in_words_and_the_rest_in_numbers(
         assert by_host[host]["gpus_seen"] is None
 
 
+@pytest.mark.long
 def test_a_driver_that_hangs_costs_its_own_node(
     cluster: Cluster, training: Training, faults: Faults
 ) -> None:
