@@ -333,9 +333,10 @@ async def test_the_command_and_the_effect_follow_the_cursors() -> None:
         assert "--signal=TERM 4711.1" in bench.words(pilot)
         assert "(TERM to step)" in bench.words(pilot)
         await bench.press(pilot, "down", "down", "down", "down")
-        assert screen.choice.receiver.recipient is Recipient.RANKS
+        aimed = [screen.choice.receiver.recipient]
         await bench.press(pilot, "up")
-        assert screen.choice.receiver.recipient is Recipient.EVERYTHING
+        aimed.append(screen.choice.receiver.recipient)
+        assert aimed == [Recipient.RANKS, Recipient.EVERYTHING]
         await bench.press(pilot, "enter")
         action = bench.dialog(pilot).action
         assert action.argvs == (("scancel", "--ctld", "--signal=TERM", "--full", "4711"),)
