@@ -1,9 +1,12 @@
 """Starting a child whose pipes and transport are ours to close."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 
 _BLOCK = 64 * 1024
+#: For the end of a child that was killed.
+_END_WAIT_S = 1.0
 
 
 class _ChildProtocol(asyncio.subprocess.SubprocessStreamProtocol):
@@ -33,3 +36,18 @@ async def start_child(
         start_new_session=True,
     )
     return asyncio.subprocess.Process(transport, protocol, loop), transport
+
+
+async def let_go(child: asyncio.subprocess.Process, transport: asyncio.SubprocessTransport) -> None:
+    """Close what is ours of a child that was ended, also pipes that nobody has read to their end.
+
+    Its end is waited for first, for a second: a transport that is closed before takes the exit
+    status away from asyncio, which then complains of an unknown child.
+    """
+    try:
+        if child.returncode is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_END_WAIT_S):
+                    await child.wait()
+    finally:
+        transport.close()

@@ -6,7 +6,7 @@ import platform
 import signal
 from collections.abc import AsyncIterator, Mapping
 
-from slurmtop.collect.child import start_child
+from slurmtop.collect.child import let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.remote import RemoteProcess
@@ -50,7 +50,7 @@ class LocalScript:
         finally:
             signal_session(session, signal.SIGKILL)
             await cancel_and_wait(self._reading)
-            self._transport.close()
+            await let_go(self._child, self._transport)
 
     async def _read_stderr(self) -> None:
         assert self._child.stderr is not None

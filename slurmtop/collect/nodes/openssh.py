@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 
-from slurmtop.collect.child import start_child
+from slurmtop.collect.child import let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.backoff import BackOff
@@ -136,8 +136,7 @@ class OpenSshProcess:
             if self._child.returncode is None:
                 self._signal(signal.SIGKILL)
             await cancel_and_wait(self._reading)
-            # Closes the pipes, also where nobody has read them to their end.
-            self._transport.close()
+            await let_go(self._child, self._transport)
 
     async def _ended(self) -> int | None:
         """Its exit status once its output has ended; None where it goes on without one."""

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from slurmtop.collect.child import start_child
+from slurmtop.collect.child import let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes import agent
 from slurmtop.collect.nodes.expected import ExpectedJob
@@ -187,7 +187,7 @@ class HeldStep:
             self._tell_end()
             await cancel_and_wait(*self._tasks)
             if self._transport is not None:
-                self._transport.close()
+                await let_go(child, self._transport)
 
     async def _read_stdout(self, errors: "asyncio.Task[None]") -> None:
         assert self._child is not None

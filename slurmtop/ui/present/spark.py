@@ -19,5 +19,5 @@ def spark(values: Sequence[float | None], *, full: float | None = None) -> str:
 def _block(value: float, top: float) -> str:
     if top <= 0 or value <= 0:
         return _LEVELS[0]
-    level = int(value / top * len(_LEVELS))
-    return _LEVELS[min(level, len(_LEVELS) - 1)]
+    # Cut first: a share beyond all measure would not fit a number.
+    return _LEVELS[min(int(min(value / top, 1.0) * len(_LEVELS)), len(_LEVELS) - 1)]
