@@ -158,6 +158,7 @@ async def test_sshd_stops_while_it_is_looked_at(
         await answered(desk)
 
 
+@pytest.mark.long
 async def test_where_ssh_is_closed_one_step_does_it(
     cluster: Cluster, training: Training, faults: Faults, tmp_path: Path
 ) -> None:

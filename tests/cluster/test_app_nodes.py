@@ -152,6 +152,7 @@ def test_the_command_beside_sinfo(cluster: Cluster, job: str, faults: Faults) ->
     assert slurmtop("nodes", "state:drain").lines[0].startswith("1 of 4 nodes: 1 drained")
 
 
+@pytest.mark.long
 async def test_a_silent_controller(cluster: Cluster, faults: Faults, tmp_path: Path) -> None:
     async with open_desk(tmp_path, interval_s=600) as desk:
         await open_nodes(desk)

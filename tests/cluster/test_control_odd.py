@@ -196,6 +196,7 @@ async def test_controller_that_hears_but_does_not_answer(
         assert outcome.jobs[0].result is Result.DONE
 
 
+@pytest.mark.long
 async def test_controller_down_leaves_the_outcome_open(
     cluster: Cluster, held: list[str], faults: Faults, tmp_path: Path
 ) -> None:

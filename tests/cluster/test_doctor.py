@@ -127,6 +127,7 @@ def test_the_job_of_somebody_else(cluster: Cluster, faults: Faults) -> None:
     assert not watchman.new()
 
 
+@pytest.mark.long
 def test_a_silent_controller(faults: Faults) -> None:
     faults.kill("slurmctld")
     rows = ask(rc=1)

@@ -14,9 +14,10 @@ from tests.cluster.training import Training
 
 #: Way onto the nodes, and how slurmtop ends.
 ENDS = (
-    *((way, how) for way in ("ssh", "openssh", "srun") for how in ("q", "KILL")),
-    ("ssh", "HUP"),
-    ("srun", "TERM"),
+    *((way, how) for way in ("ssh", "srun") for how in ("q", "KILL")),
+    *(pytest.param("openssh", how, marks=pytest.mark.long) for how in ("q", "KILL")),
+    pytest.param("ssh", "HUP", marks=pytest.mark.long),
+    pytest.param("srun", "TERM", marks=pytest.mark.long),
 )
 
 

@@ -58,7 +58,13 @@ def _train(cluster: Cluster, mine: Mine, nodes: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("way", "access"), [("keys", "ssh"), ("keys", "srun"), ("command", "ssh"), ("command", "srun")]
+    ("way", "access"),
+    [
+        ("keys", "ssh"),
+        ("command", "srun"),
+        pytest.param("keys", "srun", marks=pytest.mark.long),
+        pytest.param("command", "ssh", marks=pytest.mark.long),
+    ],
 )
 async def test_ranks_alone_save_and_no_agent_dies(
     cluster: Cluster, mine: Mine, tmp_path: Path, way: str, access: str

@@ -19,6 +19,9 @@ from tests.cluster.layout import NODES
 from tests.cluster.standins.cards import uuid_of
 from tests.cluster.training import Training
 
+#: What is not ours changes seldom.
+pytestmark = pytest.mark.long
+
 FIELDS = (*CORE_FIELDS, *OPTIONAL_FIELDS)
 
 
