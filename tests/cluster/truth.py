@@ -81,6 +81,10 @@ def accounted(cluster: Cluster, job: str) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
+#: A word behind each script of slurmtop's; the cluster's own folder has one alike.
+_OURS = re.compile(r"\bslurmtop-(?!cluster)")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Process:
     """One process on a node."""
@@ -92,11 +96,15 @@ class Process:
 
 
 def processes(cluster: Cluster, node: str) -> dict[int, Process]:
-    """The processes of the test's user on a node, without those that look."""
+    """The processes of the test's user on a node, without those that look: our own, and slurmtop's,
+    which are at their end a second after their look."""
     own = "ps -u $(id -u) -o pid=,ppid=,stat=,args="
-    found = {}
+    found, ours = {}, set()
     for line in cluster.ssh(node, own).splitlines():
         pid, parent, state, argv = line.split(maxsplit=3)
-        if not argv.startswith(("sshd:", "ps -u", "bash -c ps", "-bash")):
+        # A child of one of ours is ours as well; ps lists parents first.
+        if int(parent) in ours or _OURS.search(argv):
+            ours.add(int(pid))
+        elif not argv.startswith(("sshd:", "ps -u", "bash -c ps", "-bash")):
             found[int(pid)] = Process(pid=int(pid), parent=int(parent), state=state, argv=argv)
     return found
