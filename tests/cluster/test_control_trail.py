@@ -16,8 +16,6 @@ from tests.cluster.fixtures import Cluster, Mine
 from tests.cluster.truth import record, states, unmoved
 from tests.cluster.ways import WAYS, open_way
 
-pytestmark = pytest.mark.usefixtures("time_limit_job")
-
 VERBS = ("cancel", "requeue", "hold", "release", "signal")
 #: The keys that act, and what each of them would do.
 KEYS = ("K", "C", "S", "R", "H", "U", "T", "D")

@@ -8,6 +8,9 @@ from tests.cluster.desk import slurmtop
 from tests.cluster.fixtures import Cluster
 from tests.cluster.verdicts import ask, first_step_works
 
+# The next tests need a job that a time limit ended, and that takes a while.
+pytestmark = pytest.mark.usefixtures("time_limit_job")
+
 STEPS = """\
 #!/bin/bash
 for step in $(seq 1 40); do echo "step $step/1000 | loss 0.$step"; done

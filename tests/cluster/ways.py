@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
 from slurmtop.control.actions import Kind
 from slurmtop.control.outcome import Outcome, Result, result_word
 from slurmtop.model.script import Recipient
@@ -27,7 +29,7 @@ from slurmtop.ui.screens.signal import SignalScreen
 from tests.cluster.desk import INTERVAL_S, Desk, HurriedClock, open_desk, slurmtop
 
 Meanwhile = Callable[[], object] | None
-WAYS = ("keys", "command")
+WAYS = ("keys", pytest.param("command", marks=pytest.mark.long))
 _KEYS = {
     "cancel": "K",
     "signal": "S",
