@@ -11,6 +11,9 @@ from tests.cluster.faults import FaultError, Faults
 from tests.cluster.fixtures import FINAL_STATES, Cluster
 from tests.cluster.torch_env import TORCH
 
+#: Where the cluster itself is wrong, all other tests say so.
+pytestmark = pytest.mark.long
+
 
 def test_user_is_normal_and_the_machine_is_the_login_node(cluster: Cluster) -> None:
     assert os.geteuid() != 0
