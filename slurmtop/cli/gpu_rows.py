@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from slurmtop.cli.columns import column_lines
 from slurmtop.model.gpu import Answer, GpuSample, Level, NodeGpus, util_text
 from slurmtop.model.job import Job
 from slurmtop.model.look import HostLook
 from slurmtop.model.process import RankProcess, Rung
-from slurmtop.model.text import cell_width, visible
+from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.store.gpu_metrics import METRICS, GpuMetric
 from slurmtop.store.gpus import gpu_key
@@ -250,17 +251,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
         for place, head in enumerate(_HEADS)
         if head not in _OPTIONAL or any(row[place] != _UNKNOWN for row in rows)
     ]
-    lines = [_HEADS, *rows]
-    widths = {place: max(cell_width(row[place]) for row in lines) for place in kept}
-    return ["  " + _line(row, widths) for row in lines]
-
-
-def _line(row: Sequence[str], widths: Mapping[int, int]) -> str:
-    out = []
-    for place, width in widths.items():
-        pad = " " * (width - cell_width(row[place]))
-        out.append(pad + row[place] if _HEADS[place] in _RIGHT else row[place] + pad)
-    return "  ".join(out).rstrip()
+    return ["  " + line for line in column_lines([_HEADS, *rows], _RIGHT, kept)]
 
 
 def job_dict(one: JobGpus) -> dict[str, Any]:

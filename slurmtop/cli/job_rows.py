@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from slurmtop.cli.columns import column_lines, short_cell
 from slurmtop.model.job import Job, LimitKind, Phase, TimeLimit
-from slurmtop.model.text import cell_width, fit, visible
+from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, clock_text, plural
 from slurmtop.parse.slurm.exit_codes import explain_job_exit
 from slurmtop.store.query import Query
@@ -65,9 +66,7 @@ def filtered(jobs: Sequence[Job], query: Query, now: datetime, expand: Expand) -
 
 def table_lines(jobs: Sequence[Job], now: datetime) -> list[str]:
     """The jobs as columns, the titles first. The last column is never cut."""
-    rows = [_HEADS, *(_cells(job, now) for job in jobs)]
-    widths = [max(cell_width(row[place]) for row in rows) for place in range(len(_HEADS))]
-    return [_line(row, widths) for row in rows]
+    return column_lines([_HEADS, *(_cells(job, now) for job in jobs)], _RIGHT)
 
 
 def _cells(job: Job, now: datetime) -> tuple[str, ...]:
@@ -84,7 +83,7 @@ def _cells(job: Job, now: datetime) -> tuple[str, ...]:
         _where_or_why(job) or "-",
     )
     return tuple(
-        _short(visible(text), _MOST_CELLS.get(head)) or "-"
+        short_cell(visible(text), _MOST_CELLS.get(head)) or "-"
         for head, text in zip(_HEADS, cells, strict=True)
     )
 
@@ -97,20 +96,6 @@ def _where_or_why(job: Job) -> str | None:
 
 def _count(value: int | None) -> str:
     return str(value) if value is not None else "-"
-
-
-def _short(text: str, most: int | None) -> str:
-    if most is None or cell_width(text) <= most:
-        return text
-    return fit(text, most).rstrip()
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    out = []
-    for place, (head, text) in enumerate(zip(_HEADS, cells, strict=True)):
-        pad = " " * (widths[place] - cell_width(text))
-        out.append(pad + text if head in _RIGHT else text + pad)
-    return "  ".join(out).rstrip()
 
 
 def summary_line(

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 
+from slurmtop.cli.columns import column_lines, short_cell
 from slurmtop.model.job import Job
 from slurmtop.model.node import GresPool
-from slurmtop.model.text import cell_width, fit, visible
+from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, count_text, plural
 from slurmtop.store.nodes import NodeRow, count_nodes, needs_admin
 from slurmtop.triage.fits import Chance, Fit, NodeChance, PartitionFit
@@ -36,10 +37,10 @@ def node_table(
     ``width`` is what the reasons are broken at, and the table without long names, too.
     """
     cells = [_HEADS, *(_cells(row, jobs_known=jobs_known) for row in rows)]
-    widths = [max(cell_width(row[place]) for row in cells) for place in range(len(_HEADS))]
-    out = [_line(cells[0], widths)]
-    for row, texts in zip(rows, cells[1:], strict=True):
-        out.append(_line(texts, widths))
+    heads, *lines = column_lines(cells, _RIGHT)
+    out = [heads]
+    for row, line in zip(rows, lines, strict=True):
+        out.append(line)
         why = reason_text(row.node, now)
         if why:
             out.extend(wrap(why, max(40, width), first=_INDENT, rest=_INDENT))
@@ -65,23 +66,9 @@ def _cells(row: NodeRow, *, jobs_known: bool) -> tuple[str, ...]:
         jobs,
     )
     return tuple(
-        _short(visible(text), _MOST_CELLS.get(head)) or "-"
+        short_cell(visible(text), _MOST_CELLS.get(head)) or "-"
         for head, text in zip(_HEADS, cells, strict=True)
     )
-
-
-def _short(text: str, most: int | None) -> str:
-    if most is None or cell_width(text) <= most:
-        return text
-    return fit(text, most).rstrip()
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    out = []
-    for place, (head, text) in enumerate(zip(_HEADS, cells, strict=True)):
-        pad = " " * (widths[place] - cell_width(text))
-        out.append(pad + text if head in _RIGHT else text + pad)
-    return "  ".join(out).rstrip()
 
 
 def nodes_summary(
