@@ -7,6 +7,8 @@ from collections.abc import Mapping
 _BLOCK = 64 * 1024
 #: For the end of a child that was killed.
 _END_WAIT_S = 1.0
+#: Of what a child says on stderr so much is kept: its last words are those that tell.
+_TAIL_BYTES = 64 * 1024
 
 
 class _ChildProtocol(asyncio.subprocess.SubprocessStreamProtocol):
@@ -38,6 +40,22 @@ async def start_child(
     return asyncio.subprocess.Process(transport, protocol, loop), transport
 
 
+async def ended(child: asyncio.subprocess.Process, seconds: float) -> bool:
+    """Wait for its end, at most so long: has it come?"""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await child.wait()
+    return child.returncode is not None
+
+
+async def keep_tail(stream: asyncio.StreamReader | None, tail: bytearray) -> None:
+    """Read ``stream`` to its end; ``tail`` holds the last 64 KiB of it at any time."""
+    assert stream is not None
+    while chunk := await stream.read(_BLOCK):
+        tail += chunk
+        del tail[:-_TAIL_BYTES]
+
+
 async def let_go(child: asyncio.subprocess.Process, transport: asyncio.SubprocessTransport) -> None:
     """Close what is ours of a child that was ended, also pipes that nobody has read to their end.
 
@@ -46,8 +64,6 @@ async def let_go(child: asyncio.subprocess.Process, transport: asyncio.Subproces
     """
     try:
         if child.returncode is None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_END_WAIT_S):
-                    await child.wait()
+            await ended(child, _END_WAIT_S)
     finally:
         transport.close()

@@ -1,12 +1,11 @@
 """The way onto the node that slurmtop itself runs on: a shell of our own."""
 
 import asyncio
-import contextlib
 import platform
 import signal
 from collections.abc import AsyncIterator, Mapping
 
-from slurmtop.collect.child import let_go, start_child
+from slurmtop.collect.child import ended, keep_tail, let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.remote import RemoteProcess
@@ -16,7 +15,6 @@ from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
 
 _BLOCK = 64 * 1024
-_STDERR_BYTES = 64 * 1024
 _TERM_WAIT_S = 0.5
 
 
@@ -29,7 +27,7 @@ class LocalScript:
         self._child = child
         self._transport = transport
         self._stderr = bytearray()
-        self._reading = spawn(self._read_stderr(), name="stderr of a script here")
+        self._reading = spawn(keep_tail(child.stderr, self._stderr), name="stderr of a script here")
 
     async def chunks(self) -> AsyncIterator[bytes]:
         assert self._child.stdout is not None
@@ -44,19 +42,11 @@ class LocalScript:
         session = self._child.pid
         try:
             if signal_session(session, signal.SIGTERM):
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_TERM_WAIT_S):
-                        await self._child.wait()
+                await ended(self._child, _TERM_WAIT_S)
         finally:
             signal_session(session, signal.SIGKILL)
             await cancel_and_wait(self._reading)
             await let_go(self._child, self._transport)
-
-    async def _read_stderr(self) -> None:
-        assert self._child.stderr is not None
-        while chunk := await self._child.stderr.read(_BLOCK):
-            self._stderr += chunk
-            del self._stderr[:-_STDERR_BYTES]
 
 
 class HereWay:
@@ -93,8 +83,8 @@ class HereWay:
             raise NodeUnreachable(host, Failure(Trouble.LOCAL, sentence)) from error
         process = LocalScript(child, transport)
         self._running.add(process)
-        ended = spawn(child.wait(), name="end of a script here")
-        ended.add_done_callback(lambda _: self._running.discard(process))
+        end = spawn(child.wait(), name="end of a script here")
+        end.add_done_callback(lambda _: self._running.discard(process))
         return process
 
     def forget(self, host: str) -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 
-from slurmtop.collect.child import let_go, start_child
+from slurmtop.collect.child import ended, keep_tail, let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.backoff import BackOff
@@ -28,7 +28,6 @@ STARTS_AT_ONCE = 8
 START_TIMEOUT_S = 25.0
 _CLOSE_WAIT_S = 1.0
 _KILL_WAIT_S = 0.5
-_STDERR_BYTES = 64 * 1024
 _BLOCK = 64 * 1024
 #: What ssh says of its own failures; a script of ours never ends with it.
 _SSH_FAILED = 255
@@ -75,7 +74,7 @@ class OpenSshProcess:
         self._doorway = Doorway(mark)
         self._first = b""
         self._stderr = bytearray()
-        self._reading = spawn(self._read_stderr(), name=f"stderr of ssh {host}")
+        self._reading = spawn(keep_tail(child.stderr, self._stderr), name=f"stderr of ssh {host}")
 
     async def enter(self, way_in: Entrance) -> None:
         """Send the script and wait until the login shell runs it."""
@@ -126,12 +125,12 @@ class OpenSshProcess:
             # The end of its stdin reaches the watchdog on the node, whoever carries it there.
             if self._child.stdin is not None:
                 self._child.stdin.close()
-            if await self._wait(_CLOSE_WAIT_S):
+            if await ended(self._child, _CLOSE_WAIT_S):
                 return
             self._signal(signal.SIGTERM)
-            if not await self._wait(_KILL_WAIT_S):
+            if not await ended(self._child, _KILL_WAIT_S):
                 self._signal(signal.SIGKILL)
-                await self._wait(_KILL_WAIT_S)
+                await ended(self._child, _KILL_WAIT_S)
         finally:
             if self._child.returncode is None:
                 self._signal(signal.SIGKILL)
@@ -140,27 +139,15 @@ class OpenSshProcess:
 
     async def _ended(self) -> int | None:
         """Its exit status once its output has ended; None where it goes on without one."""
-        await self._wait(_CLOSE_WAIT_S)
+        await ended(self._child, _CLOSE_WAIT_S)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_KILL_WAIT_S):
                 await asyncio.shield(self._reading)
         return self._child.returncode
 
-    async def _wait(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._child.wait()
-        return self._child.returncode is not None
-
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
-
-    async def _read_stderr(self) -> None:
-        assert self._child.stderr is not None
-        while chunk := await self._child.stderr.read(_BLOCK):
-            self._stderr += chunk
-            del self._stderr[:-_STDERR_BYTES]
 
 
 class OpenSshWay:
@@ -229,6 +216,6 @@ class OpenSshWay:
             raise NodeUnreachable(host, Failure(Trouble.LOCAL, sentence)) from error
         process = OpenSshProcess(host, child, transport, way_in.mark)
         self._processes.add(process)
-        ended = spawn(child.wait(), name=f"end of ssh {host}")
-        ended.add_done_callback(lambda _: self._processes.discard(process))
+        end = spawn(child.wait(), name=f"end of ssh {host}")
+        end.add_done_callback(lambda _: self._processes.discard(process))
         return process

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from slurmtop.collect.child import let_go, start_child
+from slurmtop.collect.child import ended, keep_tail, let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes import agent
 from slurmtop.collect.nodes.expected import ExpectedJob
@@ -19,7 +19,6 @@ START_TIMEOUT_S = 15.0
 #: It takes 30 ms where nothing holds it up; one that is ended harder shows as cancelled.
 _CLOSE_WAIT_S = 4.0
 _TERM_WAIT_S = 0.7
-_STDERR_BYTES = 64 * 1024
 _BLOCK = 64 * 1024
 #: What a reader may leave lying before its request is ended.
 _MOST_WAITING_BYTES = 64 * 1024 * 1024
@@ -114,7 +113,7 @@ class HeldStep:
             *self.argv, stdin=asyncio.subprocess.PIPE, env=environ
         )
         name = f"step of job {self.job.job}"
-        errors = spawn(self._read_stderr(), name=f"{name}: stderr")
+        errors = spawn(keep_tail(self._child.stderr, self._stderr), name=f"{name}: stderr")
         self._tasks = [
             errors,
             spawn(self._read_stdout(errors), name=name),
@@ -176,11 +175,11 @@ class HeldStep:
         try:
             if child.stdin is not None:
                 child.stdin.close()
-            if await self._wait(_CLOSE_WAIT_S):
+            if await ended(child, _CLOSE_WAIT_S):
                 return
             # It ends the step on all nodes before it goes.
             self._signal(signal.SIGTERM)
-            await self._wait(_TERM_WAIT_S)
+            await ended(child, _TERM_WAIT_S)
         finally:
             if child.returncode is None:
                 self._signal(signal.SIGKILL)
@@ -195,7 +194,7 @@ class HeldStep:
         while chunk := await self._child.stdout.read(_BLOCK):
             for said in self._reader.feed(chunk):
                 self._hear(said)
-        await self._wait(_CLOSE_WAIT_S)
+        await ended(self._child, _CLOSE_WAIT_S)
         await asyncio.wait((errors,), timeout=_TERM_WAIT_S)
         rc = self._child.returncode
         self._tell_end()
@@ -230,13 +229,6 @@ class HeldStep:
             await self._clock.sleep(agent.PING_S)
             self._send(agent.PING)
 
-    async def _read_stderr(self) -> None:
-        assert self._child is not None
-        assert self._child.stderr is not None
-        while chunk := await self._child.stderr.read(_BLOCK):
-            self._stderr += chunk
-            del self._stderr[:-_STDERR_BYTES]
-
     def _give_up(self, why: Failure) -> None:
         if self.refusal is None:
             self.refusal = why
@@ -258,13 +250,6 @@ class HeldStep:
 
     def _words(self) -> str:
         return self.stderr.decode("utf-8", "replace")[-2_000:]
-
-    async def _wait(self, seconds: float) -> bool:
-        assert self._child is not None
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._child.wait()
-        return self._child.returncode is not None
 
     def _signal(self, number: int) -> None:
         if self._child is not None:
