@@ -9,7 +9,7 @@ from slurmtop.model.units import count_text, plural
 from slurmtop.store.rows import Count
 from slurmtop.ui.present.health import Condition, HealthWords
 from slurmtop.ui.present.job import moment_text
-from slurmtop.ui.present.spans import Line, cut_line, ends, join, line_width, wrap
+from slurmtop.ui.present.spans import Line, Span, cut_line, ends, join, line_width, wrap
 
 _PHASE_WORDS = {
     "R": ("running", "good"),
@@ -141,23 +141,29 @@ def notice_lines(
     why: Emptiness, now: datetime, width: int, zone: tzinfo | None = None
 ) -> tuple[Line, ...]:
     """What stands in the place of rows. An outage never looks like an empty queue."""
-    condition = why.health.condition
-    texts: list[tuple[str, str]]
-    if condition is Condition.LOADING:
-        texts = [("Loading", "busy"), (why.health.body, "dim")]
-    elif condition in (Condition.SILENT, Condition.REFUSED):
-        title = "Slurm has not answered" if condition is Condition.SILENT else "Slurm refused"
-        texts = [
-            (title, "bad"),
-            (why.health.body, ""),
-            ("This is not an empty queue: nothing is known about your jobs.", "strong"),
-        ]
-    elif why.hidden:
+    not_empty = "This is not an empty queue: nothing is known about your jobs."
+    texts = unknown_texts(why.health, not_empty)
+    if not texts and why.hidden:
         texts = [_hidden(why)]
         if why.filter_error:
             texts.append((why.filter_error, "warn"))
-    else:
-        texts = _empty(why, now, zone)
+    return text_block(texts or _empty(why, now, zone), width)
+
+
+def unknown_texts(health: HealthWords, not_empty: str) -> list[Span]:
+    """What is said while there is no answer; ``not_empty`` says what that does not mean. Nothing
+    where Slurm has answered."""
+    if health.condition is Condition.LOADING:
+        return [("Loading", "busy"), (health.body, "dim")]
+    if health.condition in (Condition.SILENT, Condition.REFUSED):
+        silent = health.condition is Condition.SILENT
+        title = "Slurm has not answered" if silent else "Slurm refused"
+        return [(title, "bad"), (health.body, ""), (not_empty, "strong")]
+    return []
+
+
+def text_block(texts: Sequence[Span], width: int) -> tuple[Line, ...]:
+    """Sentences with their roles, broken at ``width`` and set in."""
     return tuple(
         (("  " + line, role),) for text, role in texts for line in wrap(text, max(8, width - 4))
     )
@@ -186,11 +192,11 @@ def _empty(why: Emptiness, now: datetime, zone: tzinfo | None) -> list[tuple[str
     return texts
 
 
-def filter_message(error: str | None, shown: int, total: int) -> Line:
+def filter_message(error: str | None, shown: int, total: int, thing: str = "job") -> Line:
     """Beside the filter: what is wrong with it, or how much it leaves."""
     if error is not None:
         return ((error, "bad"),)
-    return ((f"{count_text(shown)} of {plural(total, 'job')}", "dim"),)
+    return ((f"{count_text(shown)} of {plural(total, thing)}", "dim"),)
 
 
 def footer_line(entries: Sequence[tuple[str, str, bool, bool]], width: int) -> Line:

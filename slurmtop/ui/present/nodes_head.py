@@ -6,10 +6,10 @@ from datetime import datetime, tzinfo
 from slurmtop.model.text import visible
 from slurmtop.model.units import count_text, plural
 from slurmtop.store.nodes import NodeTotals
-from slurmtop.ui.present.header import head_block, mark_line
+from slurmtop.ui.present.header import head_block, mark_line, text_block, unknown_texts
 from slurmtop.ui.present.health import Condition, HealthWords
 from slurmtop.ui.present.job import moment_text
-from slurmtop.ui.present.spans import Line, join, line_width, wrap
+from slurmtop.ui.present.spans import Line, Span, join, line_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,37 +103,25 @@ def no_nodes_lines(
     why: NoNodes, now: datetime, width: int, zone: tzinfo | None = None
 ) -> tuple[Line, ...]:
     """What stands in the place of rows. An outage never looks like a cluster without nodes."""
-    condition = why.health.condition
-    texts: list[tuple[str, str]]
-    if condition is Condition.LOADING:
-        texts = [("Loading", "busy"), (why.health.body, "dim")]
-    elif condition in (Condition.SILENT, Condition.REFUSED):
-        title = "Slurm has not answered" if condition is Condition.SILENT else "Slurm refused"
-        texts = [
-            (title, "bad"),
-            (why.health.body, ""),
-            ("This is not an empty cluster: nothing is known about its nodes.", "strong"),
-        ]
-    elif why.hidden:
-        nodes = plural(why.hidden, "node")
-        if why.problems_only and not why.filter_text:
-            texts = [(f"No node is in trouble: {nodes} shown again with !", "good")]
-        else:
-            texts = [(f"No node matches {visible(why.filter_text)!r}: esc shows {nodes} again", "")]
+    not_empty = "This is not an empty cluster: nothing is known about its nodes."
+    texts = unknown_texts(why.health, not_empty)
+    if not texts and why.hidden:
+        texts = [_hidden(why)]
         if why.filter_error:
             texts.append((why.filter_error, "warn"))
-    else:
-        at = moment_text(why.good_at, now, zone) if why.good_at is not None else "?"
-        texts = [(f"Slurm names no nodes; last answer {at}", "")]
-        if condition is Condition.STALE:
-            texts.append((f"That may have changed: {why.health.body}", "bad"))
-    return tuple(
-        (("  " + line, role),) for text, role in texts for line in wrap(text, max(8, width - 4))
-    )
+    return text_block(texts or _no_nodes(why, now, zone), width)
 
 
-def nodes_filter_message(error: str | None, shown: int, total: int) -> Line:
-    """Beside the filter: what is wrong with it, or how much it leaves."""
-    if error is not None:
-        return ((error, "bad"),)
-    return ((f"{count_text(shown)} of {plural(total, 'node')}", "dim"),)
+def _hidden(why: NoNodes) -> Span:
+    nodes = plural(why.hidden, "node")
+    if why.problems_only and not why.filter_text:
+        return (f"No node is in trouble: {nodes} shown again with !", "good")
+    return (f"No node matches {visible(why.filter_text)!r}: esc shows {nodes} again", "")
+
+
+def _no_nodes(why: NoNodes, now: datetime, zone: tzinfo | None) -> list[Span]:
+    at = moment_text(why.good_at, now, zone) if why.good_at is not None else "?"
+    texts = [(f"Slurm names no nodes; last answer {at}", "")]
+    if why.health.condition is Condition.STALE:
+        texts.append((f"That may have changed: {why.health.body}", "bad"))
+    return texts

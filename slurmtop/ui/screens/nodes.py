@@ -23,6 +23,7 @@ from slurmtop.ui.messages import (
 from slurmtop.ui.nodes_feed import NodesFeed
 from slurmtop.ui.present import nodes as present
 from slurmtop.ui.present import nodes_head as head
+from slurmtop.ui.present.header import filter_message
 from slurmtop.ui.present.health import HealthWords, describe_health
 from slurmtop.ui.present.spans import Line
 from slurmtop.ui.screens.listing import ListingScreen
@@ -170,9 +171,8 @@ class NodesScreen(ListingScreen):
         self._judge_wish()
         self._rows.show(view.rows, view.cursor_index, old=words.old_rows, notice=self._notice())
         if self._filter.display:
-            self._filter.say(
-                head.nodes_filter_message(view.query.error, len(view.rows), view.totals.nodes)
-            )
+            known = view.totals.nodes
+            self._filter.say(filter_message(view.query.error, len(view.rows), known, "node"))
         self._refresh_head()
         bars = 2 if self._filter.display else 1
         taken = len(self._head_lines) + bars + self._wish.lines
