@@ -24,7 +24,7 @@ from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.process import RankProcess
 from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts, hosts_in
 from slurmtop.parse.slurm.ids import looks_like_job_id, parse_job_id, split_cluster
 from slurmtop.triage.gpu_share import JobShare, share_of
 from slurmtop.triage.job_gpus import gpus_of_job
@@ -120,10 +120,7 @@ def hosts_of(text: str) -> tuple[str, ...]:
 
 def nodes_of(job: Job) -> tuple[str, ...]:
     """The nodes that it holds; () where Slurm's list cannot be read."""
-    try:
-        return expand_hosts(job.nodes or "", limit=MOST_HOSTS)
-    except HostlistError:
-        return ()
+    return hosts_in(job.nodes, limit=MOST_HOSTS)
 
 
 async def look_at(
@@ -206,11 +203,12 @@ def _of_job(
     asked = [host for host in hosts if host in looks]
     processes = [look.processes for host in asked if (look := looks[host]).processes is not None]
     ranks = rank_processes([one for one in processes if one is not None], raw)
+    share = _share(job)
+    shares = [(_share(one), frozenset(nodes_of(one))) for one in others]
     out = []
     for host in asked:
         look = looks[host]
-        near = tuple(_share(one) for one in others if host in nodes_of(one))
-        share = _share(job)
+        near = tuple(other for other, places in shares if host in places)
         found = gpus_of_job(look, share, near)
         failed = look.gpus is None or not look.gpus.answered
         out.append(

@@ -20,7 +20,7 @@ from slurmtop.cli.queue_once import bad_records_text, fetch_queue, whose_text
 from slurmtop.cli.wiring import Wiring, load_settings, open_wiring
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import Parsed, Snapshot
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_or_text
 from slurmtop.store.query import Query, parse_query
 
 
@@ -41,7 +41,7 @@ async def _run(wiring: Wiring, query: Query, *, all_users: bool, as_json: bool) 
     finally:
         await wiring.aclose()
     now = wiring.clock.now()
-    jobs = filtered(in_order(answer.value.rows), query, now, _expand)
+    jobs = filtered(in_order(answer.value.rows), query, now, hosts_or_text)
     if as_json:
         print(json.dumps(_document(wiring, answer, jobs, query, all_users=all_users), indent=1))
         return
@@ -79,10 +79,3 @@ def _document(
         "unreadable_records": answer.value.bad,
         "jobs": [job_dict(job, now) for job in jobs],
     }
-
-
-def _expand(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hosts(text)
-    except HostlistError:
-        return (text,)

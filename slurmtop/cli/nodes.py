@@ -28,7 +28,7 @@ from slurmtop.model.node import Node
 from slurmtop.model.ports import RunnerError
 from slurmtop.model.snapshot import Parsed, Snapshot
 from slurmtop.model.text import visible
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_or_text
 from slurmtop.store.node_query import NodeQuery, parse_node_query
 from slurmtop.store.nodes import NodeView
 from slurmtop.triage.fits import Fit, find_fit, parse_wish
@@ -56,7 +56,7 @@ async def _run(wiring: Wiring, options: Options, query: NodeQuery, *, all_users:
     finally:
         await cancel_and_wait(asking)
         await wiring.aclose()
-    view = NodeView(expand=_expand)
+    view = NodeView(expand=hosts_or_text)
     view.set_jobs(jobs or (), version=1)
     view.set_nodes(answer.value.rows)
     fit = _fit(options.fit, view, all_users=all_users and jobs is not None)
@@ -157,10 +157,3 @@ def _document(
         "nodes": [node_dict(row, jobs_known=jobs_known) for row in view.rows],
         "fit": None if fit is None else fit_dict(fit),
     }
-
-
-def _expand(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hosts(text)
-    except HostlistError:
-        return (text,)

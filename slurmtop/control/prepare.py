@@ -32,7 +32,7 @@ from slurmtop.model.rights import UNKNOWN_RIGHTS, Rights
 from slurmtop.model.script import Fate, Reaction, Recipient, ScriptReading
 from slurmtop.model.snapshot import Failure
 from slurmtop.model.text import visible
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_in
 
 __all__ = ["Request", "ScriptSeen", "StepsSeen", "World", "prepare"]
 
@@ -287,12 +287,7 @@ async def _learn(request: Request, first: Action, world: World, asker: Asker) ->
 
 async def _looks(jobs: Sequence[Job], world: World, most: int) -> Looks:
     """Looks at the nodes of each of ``jobs``; at none where those are more than ``most``."""
-    hosts: dict[JobKey, tuple[str, ...]] = {}
-    for job in jobs:
-        try:
-            hosts[job.key] = expand_hosts(job.nodes or "")
-        except HostlistError:
-            hosts[job.key] = ()
+    hosts = {job.key: hosts_in(job.nodes) for job in jobs}
     if sum(map(len, hosts.values())) > most:
         return {}
     numbers = {job.key: raw_number(job) for job in jobs}

@@ -11,7 +11,7 @@ from slurmtop.model.gpu import GpuSample
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.look import HostLook
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_in
 from slurmtop.store.gpu_use import JobUse, UseBook
 from slurmtop.store.gpus import GpuBook
 from slurmtop.store.jobs import JobBook
@@ -283,10 +283,7 @@ def shares_on(book: JobBook, hosts: Sequence[str], besides: Job) -> dict[str, li
 @lru_cache(maxsize=4096)
 def hosts_of(nodes: str) -> tuple[str, ...]:
     """The nodes of a job, each by name; none for a list that cannot be read."""
-    try:
-        return expand_hosts(nodes)
-    except HostlistError:
-        return ()
+    return hosts_in(nodes)
 
 
 def _run(job: Job | None) -> tuple[JobKey, int | None, datetime | None] | None:

@@ -6,7 +6,7 @@ from slurmtop.collect.nodes.exporter import Exporters
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.ports import Clock
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_in
 from slurmtop.store.gpu_use import JobUse, UseBook
 from slurmtop.triage.exporter_use import JobOnHosts, gpus_by_job
 from slurmtop.triage.gpu_work import Work, mean_util, work_of
@@ -58,7 +58,7 @@ class JobUseWatch:
         places: dict[str, tuple[Job, frozenset[str]]] = {}
         hosts: set[str] = set()
         for job in wanted.values():
-            its = _hosts(job)
+            its = frozenset(hosts_in(job.nodes))
             if job.raw_id is not None and len(hosts | its) <= _MOST_HOSTS:
                 hosts |= its
                 places[job.raw_id] = (job, its)
@@ -85,13 +85,6 @@ class JobUseWatch:
 
 def _runs(job: Job) -> bool:
     return job.state.phase in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING) and bool(job.nodes)
-
-
-def _hosts(job: Job) -> frozenset[str]:
-    try:
-        return frozenset(expand_hosts(job.nodes or ""))
-    except HostlistError:
-        return frozenset()
 
 
 def _each(job: Job) -> int | None:

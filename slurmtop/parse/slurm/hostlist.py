@@ -112,6 +112,22 @@ def expand_hosts(text: str, limit: int = 65_536) -> tuple[str, ...]:
     return tuple(name for pieces in parsed for name in _names(pieces))
 
 
+def hosts_in(text: str | None, limit: int = 65_536) -> tuple[str, ...]:
+    """As :func:`expand_hosts`; none where there is no list, or one that cannot be read."""
+    try:
+        return expand_hosts(text or "", limit)
+    except HostlistError:
+        return ()
+
+
+def hosts_or_text(text: str) -> tuple[str, ...]:
+    """For filters: a list that cannot be read is one name, found as it is written."""
+    try:
+        return expand_hosts(text)
+    except HostlistError:
+        return (text,)
+
+
 def count_hosts(text: str) -> int | None:
     """How many names a host list has, without making them; None for a broken list."""
     if text.strip() in NONE_WORDS:

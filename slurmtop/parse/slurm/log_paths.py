@@ -9,7 +9,7 @@ import re
 from posixpath import basename, dirname, join
 
 from slurmtop.model.job import Job
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_in
 from slurmtop.parse.slurm.words import NONE_WORDS
 
 _SYMBOL = re.compile(r"%(?:%|([0-9]{0,9})([A-Za-z]))")
@@ -118,10 +118,7 @@ def _raw_id(job: Job) -> str:
 
 def _place(letter: str, job: Job, node: str | None) -> str:
     """Short host name, or the node's number within the job."""
-    try:
-        hosts = expand_hosts(job.nodes or "")
-    except HostlistError:
-        hosts = ()
+    hosts = hosts_in(job.nodes)
     name = node if node is not None else (hosts[0] if hosts else None)
     if letter == "N":
         if name is None:

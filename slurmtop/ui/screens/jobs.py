@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from slurmtop.control.actions import Target
 from slurmtop.control.outcome import Outcome, Result
 from slurmtop.model.ids import JobKey
-from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
+from slurmtop.parse.slurm.hostlist import hosts_or_text
 from slurmtop.store.query import parse_query
 from slurmtop.store.rows import SORTS, Row
 from slurmtop.store.view import JobView
@@ -33,13 +33,6 @@ _ROW_ACTIONS = frozenset({"open", "mark", "mark_range", "mark_all", "copy"})
 _OVER = frozenset({Result.DONE, Result.OVER, Result.NO_SUCH_JOB})
 
 
-def _hosts(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hosts(text)
-    except HostlistError:
-        return (text,)
-
-
 def _group_key(target: Target) -> JobKey:
     return JobKey(target.key.cluster, target.base)
 
@@ -56,7 +49,7 @@ class JobsScreen(ListingScreen, ActingScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.view = JobView(problem=present.needs_somebody, expand=_hosts)
+        self.view = JobView(problem=present.needs_somebody, expand=hosts_or_text)
         self._layout: tuple[tuple[int, bool, int, bool, int], present.Layout] | None = None
         self._id_cells = 6
         self._priority_cells = present.PRIO_WIDTH

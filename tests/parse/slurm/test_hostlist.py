@@ -10,6 +10,8 @@ from slurmtop.parse.slurm.hostlist import (
     compress_hosts,
     count_hosts,
     expand_hosts,
+    hosts_in,
+    hosts_or_text,
     together,
 )
 from tests.parse.slurm.support import VERSIONS, fixture
@@ -182,3 +184,13 @@ def test_lists_together_hold_each_host_once() -> None:
     assert together(["gpu01", None]) is None
     assert together(["gpu[01", "gpu02"]) is None
     assert together([]) == ()
+
+
+@pytest.mark.parametrize(("text", "hosts"), [("gpu[01-02]", ("gpu01", "gpu02")), ("(null)", ())])
+def test_lists_that_can_be_read(text: str, hosts: tuple[str, ...]) -> None:
+    assert hosts_in(text) == hosts_or_text(text) == hosts
+
+
+def test_a_broken_list_names_nobody_and_is_found_as_written() -> None:
+    assert hosts_in("gpu[01") == hosts_in(None) == hosts_in("gpu[1-9]", limit=8) == ()
+    assert hosts_or_text("gpu[01") == ("gpu[01",)
