@@ -22,6 +22,7 @@ from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.doctor import HurriedRunner, ask_slurm, try_logs, try_ways
 from slurmtop.collect.who import Who
 from slurmtop.config import Config
+from slurmtop.control.rank_signal import raw_number
 from slurmtop.model.access import Access, AccessStatus, Group, NodeAccess, WayTried
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.reach import Way
@@ -183,7 +184,7 @@ async def _nodes(
     ways = wiring.single_ways(config)
     if not ways:
         return await _nothing(_row(AccessStatus.NOT_ASKED, "node_access: off in the settings"))
-    raw = None if job is None else job.raw_id or job.id.base
+    raw = None if job is None else raw_number(job)
     if raw is not None:
         wiring.expect(raw, names)
     say.now(f"trying {', '.join(ways)} on {plural(len(names), 'node')}")

@@ -17,6 +17,7 @@ from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.rights import read_rights
 from slurmtop.collect.squeue import QueueSource
 from slurmtop.config import Config
+from slurmtop.control.rank_signal import raw_number
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.look import HostLook
@@ -141,7 +142,7 @@ async def look_at(
     if hosts is not None:
         wanted = dict.fromkeys(hosts)
     for job in jobs:
-        wiring.expect(_raw(job), [host for host in places[job.key] if host in wanted])
+        wiring.expect(raw_number(job), [host for host in places[job.key] if host in wanted])
     looks = await _looks(wiring, config, tuple(wanted), _only_job(jobs, places))
     every = tuple({job.key: job for job in (*mine, *jobs)}.values())
     out = [
@@ -161,7 +162,7 @@ def _only_job(jobs: Sequence[Job], places: Mapping[JobKey, Sequence[str]]) -> di
     found: dict[str, str | None] = {}
     for job in jobs:
         for host in places[job.key]:
-            found[host] = None if host in found else _raw(job)
+            found[host] = None if host in found else raw_number(job)
     return found
 
 
@@ -199,7 +200,7 @@ def _of_job(
     looks: Mapping[str, HostLook],
     others: Sequence[Job],
 ) -> JobGpus:
-    raw = _raw(job)
+    raw = raw_number(job)
     asked = [host for host in hosts if host in looks]
     processes = [look.processes for host in asked if (look := looks[host]).processes is not None]
     ranks = rank_processes([one for one in processes if one is not None], raw)
@@ -252,8 +253,6 @@ def _age(wiring: Wiring, look: HostLook) -> float | None:
 
 def _share(job: Job) -> JobShare:
     """Its share of each of its nodes."""
-    return share_of(_raw(job), job.tres, job.node_count or len(nodes_of(job)) or None, job.start)
-
-
-def _raw(job: Job) -> str:
-    return job.raw_id or job.id.base
+    return share_of(
+        raw_number(job), job.tres, job.node_count or len(nodes_of(job)) or None, job.start
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from operator import is_not
 
 from textual import on
 from textual.app import ComposeResult
@@ -78,7 +79,8 @@ class GpusTab(Vertical):
         self._cursor = ""
         self._layout: tuple[tuple[int, int, int], gpu_lines.Layout] | None = None
         self._version = 0
-        self._ranks: tuple[tuple[object, ...], Mapping[str, tuple[RankProcess, ...]]] | None = None
+        self._ranks: tuple[tuple[object, ...], Mapping[str, tuple[RankProcess, ...]]] = ((), {})
+        """What it was told from, each by itself, and the ranks on the GPUs of one node."""
         self.charted = ""
         """What the chart shows: ``gpu``, ``nodes``, or "" without a chart."""
         self.model = GpuRows(feed, self._view, logs)
@@ -268,10 +270,12 @@ class GpusTab(Vertical):
         hosts = self.model.hosts if len(self.model.hosts) <= _RANKS_NODES else (row.host,)
         looks = [one for host in hosts if (one := self._feed.book.look(host)) is not None]
         seen = tuple(one.processes for one in looks if one.processes is not None)
-        key = (row.host, look.gpus, *map(id, seen))
-        if self._ranks is None or self._ranks[0] != key:
+        # Held, so that no later look can be taken for one of them.
+        told_from = (look.gpus, *seen)
+        before = self._ranks[0]
+        if len(before) != len(told_from) or any(map(is_not, before, told_from)):
             ranks = rank_processes(seen, job.raw_id or job.id.text)
-            self._ranks = (key, ranks_by_gpu(look, ranks))
+            self._ranks = (told_from, ranks_by_gpu(look, ranks))
         uuid = cell.gpu.uuid if cell.gpu is not None else None
         return self._ranks[1].get(uuid or "", ())
 
