@@ -36,6 +36,8 @@ class _Child(asyncio.SubprocessProtocol):
         self.kept = {1: bytearray(), 2: bytearray()}
         self.seen = 0
         self.truncated = False
+        self.started = asyncio.Event()
+        """It runs, or could not be started."""
         self.exited = asyncio.Event()
         self.drained = asyncio.Event()
         self.chunks = chunks
@@ -96,7 +98,11 @@ class _Child(asyncio.SubprocessProtocol):
                 os.killpg(self._transport.get_pid(), number)
 
     async def stop(self, grace_s: float) -> None:
-        """TERM, then KILL after ``grace_s``; one that survives even that is left behind."""
+        """TERM, then KILL after ``grace_s``; one that survives even that is left behind.
+
+        One that is being started just now is waited for: it may run before asyncio says so.
+        """
+        await _wait(self.started, grace_s)
         if self._transport is None:
             return
         try:
@@ -223,10 +229,11 @@ class LocalRunner:
         return await self._files.list(path)
 
     async def _start(self, command: Command, child: _Child, stderr: int) -> None:
-        _refuse_host(command.host)
         options: dict[str, Any] = {"start_new_session": True, "env": self._environ}
         pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        self._children.add(child)
         try:
+            _refuse_host(command.host)
             await asyncio.get_running_loop().subprocess_exec(
                 lambda: child,
                 *command.argv,
@@ -237,7 +244,8 @@ class LocalRunner:
             )
         except (OSError, ValueError, RuntimeError) as error:
             raise RunnerError(_why_not_started(command.argv, error)) from error
-        self._children.add(child)
+        finally:
+            child.started.set()
 
     async def _finish(self, child: _Child) -> None:
         try:

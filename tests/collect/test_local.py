@@ -13,7 +13,7 @@ import pytest
 from slurmtop.collect.clock import SystemClock, cancel_and_wait, spawn
 from slurmtop.collect.local import LocalRunner
 from slurmtop.model.ports import Command, RunnerError
-from tests.collect.helpers import alive, until
+from tests.collect.helpers import DEADLINE_S, alive, until
 
 
 @pytest.fixture
@@ -138,6 +138,16 @@ async def test_closing_the_runner_ends_its_children(tmp_path: Path) -> None:
     done = await task
     assert done.rc == -15
     assert not alive(int(note.read_text()))
+
+
+async def test_closing_the_runner_ends_a_child_that_is_being_started() -> None:
+    async with LocalRunner(SystemClock(), os.environ) as runner:
+        task = spawn(runner.run(python("import time; time.sleep(600)", timeout_s=600)), name="test")
+        # It is forked by now, and asyncio has not said so yet.
+        await asyncio.sleep(0)
+    async with asyncio.timeout(DEADLINE_S):
+        done = await task
+    assert done.rc == -15
 
 
 async def test_programs_that_cannot_start_are_a_sentence(
