@@ -1,0 +1,91 @@
+"""What the user's program says of itself: exceptions, progress, phases, its end."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from slurmtop.model.trace import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyException(Event):
+    """The line that names an exception, or one that a line of a log quotes.
+
+    ``chain`` counts from 0 for the first of a chain (the cause). ``frames`` are the innermost
+    frames (``train.py:41 in step``), innermost last, at most 8. ``swallowed`` is true after
+    ``Exception ignored in`` and in logged, survived errors. ``cut`` says that a traceback began
+    and its end is not there: ``name`` is then empty.
+    """
+
+    name: str
+    """With its module, e.g. ``torch.OutOfMemoryError``."""
+    message: str
+    frames: tuple[str, ...] = ()
+    chain: int = 0
+    swallowed: bool = False
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Event):
+    """The program moved: a step, a bar, a loss line. First and last of each source and rank.
+
+    ``bar`` is the words in front of a bar (``Preparing test set``). ``done`` of ``total``.
+    """
+
+    done: int | None
+    total: int | None = None
+    bar: str | None = None
+
+
+class Doing(StrEnum):
+    """A phase in which a rank may be busy on its own while others wait."""
+
+    EVALUATING = "evaluating"
+    SAVING = "saving"
+    LOADING = "loading"
+    PREPARING = "preparing"
+    """Tokenising, building an index or a cache, downloading."""
+    COMPILING = "compiling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase(Event):
+    """``Evaluate annotation type *bbox*``, ``Saving model checkpoint to …``. ``over`` is true for
+    a line that tells its end (``checkpoint saved``)."""
+
+    doing: Doing
+    over: bool = False
+
+
+class Closing(StrEnum):
+    FINISHED = "finished"
+    """The training is over: ``max_epochs=N reached``, ``Training completed``."""
+    EPOCH_DONE = "epoch done"
+    """One worker came to the end of its data: ``Worker 0 completed its entire epoch``."""
+    OUT_OF_DATA = "out of data"
+    """``StopIteration``, ``ran out of batches``, ``dataset exhausted``."""
+    TIME_UP = "time up"
+    """The program's own time limit: ``Time limit of 1d reached. Stopping training.``"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramSays(Event):
+    """A line by which the program tells that it (or one worker) has come to an end."""
+
+    closing: Closing
+    rank: int | None = None
+    """A worker that the words name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSeen(Event):
+    """The program tells a rank and more about it: ``initialized host n2 as rank 4``,
+    ``distributed init (rank 3)``, ``dist_world_size: 4``, ``file:///…`` as a rendezvous.
+
+    ``seen_rank`` may be None where only the world or the method is told.
+    """
+
+    seen_rank: int | None = None
+    on_host: str | None = None
+    world: int | None = None
+    method: str | None = None

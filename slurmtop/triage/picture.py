@@ -1,0 +1,143 @@
+"""All traces joined: who is who, what belongs together, what came first, how each log ends.
+
+The rules read this and nothing else. Everything here is told by lines; where they do not tell,
+it is None or missing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from slurmtop.model.events.nccl import Call
+from slurmtop.model.trace import Clock, E, Event, Source, Traces, Where
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one rank stands in its group.
+
+    Positions are ordinals of the group's collectives: SeqNum of PyTorch, or the number of the
+    line for NCCL's calls (then ``from_calls``). ``timed_out`` is the operation whose wait ended.
+    ``at`` is the line that tells most.
+    """
+
+    rank: int
+    """In the group."""
+    at: Where
+    enqueued: int | None = None
+    completed: int | None = None
+    timed_out: int | None = None
+    op: str | None = None
+    """In one spelling: ``allreduce``, ``allgather_base`` …; of ``timed_out`` or the last call."""
+    numel_in: int | None = None
+    numel_out: int | None = None
+    calls: tuple[Call, ...] = ()
+    """The newest collectives, where they were logged; the last one is ``enqueued``."""
+    global_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """A communicator or process group, with what is known of each of its ranks.
+
+    ``key`` is comparable across ranks (commId, GUID, or the parent's key with split and color).
+    ``size`` None: not told. ``world`` is true where its ranks are the global ones. Ranks of two
+    attempts, or of groups that only share a name, are never in one view.
+    """
+
+    key: str
+    kind: str
+    """``nccl`` or ``torch``."""
+    attempt: int = 0
+    size: int | None = None
+    world: bool = False
+    desc: str | None = None
+    places: tuple[Place, ...] = ()
+    started: tuple[int, ...] = ()
+    """Ranks with ``Init START``."""
+    complete: tuple[int, ...] = ()
+    """Ranks with ``Init COMPLETE``."""
+    from_calls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process as its lines name it. ``rank`` is its global rank where anything tells it."""
+
+    host: str | None
+    pid: int | None
+    rank: int | None
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """The joined traces.
+
+    ``aliases`` maps every name and address of a host that was tied to another by a line to the
+    one name it is called by (the host's own, where it is known). ``offsets_s`` are what to add
+    to the stamps of a source so that all show one clock. ``world_size`` is that of the newest
+    attempt, None where it is not told or told in two ways.
+    """
+
+    traces: Traces
+    aliases: Mapping[str, str]
+    ranks: Mapping[tuple[str, int], int]
+    """(source, order) of a message to the global rank of its writer, where one is known."""
+    processes: tuple[Process, ...] = ()
+    groups: tuple[GroupView, ...] = ()
+    offsets_s: Mapping[str, float]
+    attempt: int = 0
+    """The newest attempt: what an earlier one left is history."""
+    world_size: int | None = None
+    rank_hosts: Mapping[int, str]
+    """Global rank to host, of the newest attempt."""
+    seen_ranks: frozenset[int] = frozenset()
+    """Global ranks of which at least one line was read."""
+
+    def of(self, *kinds: type[E]) -> tuple[E, ...]:
+        """The events of these kinds in the newest attempt, in reading order."""
+        raise NotImplementedError
+
+    def rank_of(self, at: Where) -> int | None:
+        """The global rank of the writer of a line; None where nothing tells it for sure."""
+        return self.ranks.get((at.source, at.order), at.rank)
+
+    def host_of(self, at: Where) -> str | None:
+        """The host of the writer of a line, by the name it is called by."""
+        return None if at.host is None else self.name_of(at.host)
+
+    def name_of(self, host: str) -> str:
+        """One name for a host, whichever of its names or addresses is given."""
+        return self.aliases.get(host.lower(), host)
+
+    def moment(self, at: Where) -> float | None:
+        """When a line was written, on the clock all sources share; None where not comparable."""
+        stamp = at.stamp
+        if stamp is None or stamp.clock is not Clock.WALL:
+            return None
+        return stamp.seconds + self.offsets_s.get(at.source, 0.0)
+
+    def time_of(self, at: Where) -> datetime | None:
+        """The moment as aware UTC, where the line itself tells its zone."""
+        stamp, moment = at.stamp, self.moment(at)
+        if stamp is None or moment is None or not stamp.zoned:
+            return None
+        try:
+            return datetime.fromtimestamp(moment, UTC)
+        except (OverflowError, ValueError, OSError):
+            return None
+
+    def before(self, first: Where, second: Where) -> bool | None:
+        """Was ``first`` written before ``second``? None where nothing tells."""
+        if first.source == second.source:
+            return first.order < second.order
+        a, b = self.moment(first), self.moment(second)
+        return None if a is None or b is None or a == b else a < b
+
+    def earliest(self, events: Iterable[E]) -> E | None:
+        """The event that came first: by the clock where all have one, else by reading order."""
+        raise NotImplementedError
+
+    def source_of(self, at: Where) -> Source | None:
+        return next((one for one in self.traces.sources if one.name == at.source), None)
