@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from slurmtop.model.events.nccl import Call
-from slurmtop.model.trace import Clock, E, Event, Source, Traces, Where
+from slurmtop.model.trace import Clock, E, Source, Traces, Where
 
 
 @dataclass(frozen=True, slots=True)
