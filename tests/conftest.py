@@ -1,6 +1,7 @@
 """Keep the machine that runs the tests out of them."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -26,6 +27,12 @@ for _name in list(os.environ):
     if _name in _SCRUB or _name.startswith(_SCRUB_PREFIXES):
         del os.environ[_name]
 os.environ["TERM"] = "xterm-256color"
+
+# What is ignored here is ignored by every child: under nohup no program that is tested would
+# ever notice that its terminal has gone.
+for _signal in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, signal.SIG_DFL)
 
 # A busy machine is no fault of the code: properties are about answers, never about times.
 settings.register_profile(
