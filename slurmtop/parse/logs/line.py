@@ -15,6 +15,12 @@ class Message:
     traceback of one rank goes on in the next message of the same stream. ``at.text`` is the raw
     form. A raw line that holds several messages (a bar glued to an error, two ranks torn into
     one line) comes as several.
+
+    Peeled as well is what the speaker's own library puts in front, as far as it tells who and
+    when: c10's and glog's head up to its ``] ``, NCCL's ``host:pid:tid [dev] ``. They are kept in
+    ``head``. So ``text`` begins with ``[Rank 1] Watchdog caught``, ``NCCL INFO comm 0x5f rank``,
+    ``misc/socket.cc:484 NCCL WARN wrong magic``, ``Sending process 42 closing signal``. The rank
+    of a group (``[Rank 1]``, ``[PG 0 Rank 3]``), levels and names of loggers stay in ``text``.
     """
 
     text: str
@@ -22,6 +28,8 @@ class Message:
     at: Where
     indented: bool = False
     """Blanks stood between the prefixes and ``text``; ``text`` keeps them."""
+    head: str = ""
+    """``E1003 18:37:01.83 ProcessGroupNCCL.cpp:607`` or ``node-a:815:864 [0]``, where one was."""
 
 
 class Reader(Protocol):
