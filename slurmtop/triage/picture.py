@@ -5,7 +5,7 @@ it is None or missing.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from slurmtop.model.events.nccl import Call
@@ -89,6 +89,9 @@ class Picture:
     offsets_s: Mapping[str, float]
     attempt: int = 0
     """The newest attempt: what an earlier one left is history."""
+    source_attempts: Mapping[str, int] = field(default_factory=dict)
+    """The newest attempt that each source itself tells of. A source that never tells of restarts
+    stays at 0 while others count them."""
     world_size: int | None = None
     rank_hosts: Mapping[int, str]
     """Global rank to host, of the newest attempt."""
@@ -97,7 +100,11 @@ class Picture:
 
     def of(self, *kinds: type[E]) -> tuple[E, ...]:
         """The events of these kinds in the newest attempt, in reading order."""
-        raise NotImplementedError
+        return tuple(event for event in self.traces.of(*kinds) if self.is_current(event.at))
+
+    def is_current(self, at: Where) -> bool:
+        """Does a line belong to the newest attempt that its source tells of?"""
+        return at.attempt >= self.source_attempts.get(at.source, 0)
 
     def rank_of(self, at: Where) -> int | None:
         """The global rank of the writer of a line; None where nothing tells it for sure."""
@@ -133,11 +140,39 @@ class Picture:
         if first.source == second.source:
             return first.order < second.order
         a, b = self.moment(first), self.moment(second)
-        return None if a is None or b is None or a == b else a < b
+        if a is None or b is None or a == b or not self._one_zone(first, second):
+            return None
+        return a < b
+
+    def _one_zone(self, first: Where, second: Where) -> bool:
+        """Stamps with a zone and stamps without one may be hours apart for the same moment."""
+        if first.stamp is None or second.stamp is None:
+            return False
+        if first.stamp.zoned == second.stamp.zoned:
+            return True
+        return any(self.offsets_s.get(at.source, 0.0) != 0.0 for at in (first, second))
 
     def earliest(self, events: Iterable[E]) -> E | None:
         """The event that came first: by the clock where all have one, else by reading order."""
-        raise NotImplementedError
+        firsts: dict[str, E] = {}
+        for event in events:
+            known = firsts.get(event.at.source)
+            if known is None or event.at.order < known.at.order:
+                firsts[event.at.source] = event
+        if not firsts:
+            return None
+        places = {source.name: n for n, source in enumerate(self.traces.sources)}
+        found, *others = sorted(
+            firsts.values(), key=lambda e: (places.get(e.at.source, len(places)), e.at.source)
+        )
+        moments = {one.at.source: self.moment(one.at) for one in firsts.values()}
+        zones = {one.at.stamp.zoned for one in firsts.values() if one.at.stamp is not None}
+        if len(zones) > 1 or any(moment is None for moment in moments.values()):
+            return found
+        for one in others:
+            if (moments[one.at.source] or 0.0) < (moments[found.at.source] or 0.0):
+                found = one
+        return found
 
     def source_of(self, at: Where) -> Source | None:
         return next((one for one in self.traces.sources if one.name == at.source), None)

@@ -1,0 +1,51 @@
+"""Joins the traces of all sources into one picture: who is who, and what belongs together."""
+
+from collections import defaultdict
+
+from slurmtop.model.events.launch import ClosingSignal, DeathSignal, ElasticFailure, WorkersRestart
+from slurmtop.model.events.slurm import SlurmNote
+from slurmtop.model.trace import Traces, Where
+from slurmtop.triage.clocks import clock_offsets
+from slurmtop.triage.join_groups import read_groups
+from slurmtop.triage.join_hosts import host_aliases
+from slurmtop.triage.join_ranks import read_ranks, world_size
+from slurmtop.triage.picture import Picture
+
+#: What a launcher still says of the attempt that is over, after it told of the new one.
+_AFTERWORDS = (ClosingSignal, DeathSignal, ElasticFailure, WorkersRestart, SlurmNote)
+
+
+def join(traces: Traces) -> Picture:
+    """The picture of these traces. Total: any events in any order, no error."""
+    aliases = host_aliases(traces)
+    newest = _newest_attempts(traces)
+
+    def name_of(host: str) -> str:
+        return aliases.get(host.lower(), host)
+
+    def is_current(at: Where) -> bool:
+        return at.attempt >= newest.get(at.source, 0)
+
+    ranks = read_ranks(traces, name_of, is_current)
+    return Picture(
+        traces=traces,
+        aliases=aliases,
+        ranks=ranks.written,
+        processes=ranks.processes,
+        groups=read_groups(traces, name_of, is_current, ranks.written),
+        offsets_s=clock_offsets(traces),
+        attempt=max(newest.values(), default=0),
+        source_attempts=newest,
+        world_size=world_size(traces, is_current),
+        rank_hosts=ranks.hosts,
+        seen_ranks=ranks.seen,
+    )
+
+
+def _newest_attempts(traces: Traces) -> dict[str, int]:
+    """The newest attempt of each source that left more than the launcher's words on the old one."""
+    newest: dict[str, int] = defaultdict(int)
+    for event in traces.events:
+        if not isinstance(event, _AFTERWORDS):
+            newest[event.at.source] = max(newest[event.at.source], event.at.attempt)
+    return dict(newest)
