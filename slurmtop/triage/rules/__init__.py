@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable
 
 from slurmtop.triage.finding import Finding
 from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules import exits, interrupt, nccl_bug, program, slow, slurm_end, teardown
 
 Rule = Callable[[Picture], Iterable[Finding]]
 
-ALL: tuple[Rule, ...] = ()
+ALL: tuple[Rule, ...] = (
+    slurm_end.find,
+    interrupt.find,
+    exits.find,
+    program.find,
+    teardown.find,
+    slow.find,
+    nccl_bug.find,
+)

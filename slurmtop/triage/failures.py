@@ -1,0 +1,277 @@
+"""Which lines tell that something ended or broke, and which of them the run got over.
+
+An error that its own writer went on from did not fail the run: steps of the same rank behind it
+prove that. What the watchdog, a launcher, Slurm or a person did is never got over.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+
+from slurmtop.model.events.launch import (
+    ChildEnded,
+    ClosingSignal,
+    Crash,
+    DeathSignal,
+    ElasticFailure,
+    Interrupted,
+    Unkillable,
+    WorkerLost,
+)
+from slurmtop.model.events.nccl import NcclChain, NcclWarn, Warn
+from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
+from slurmtop.model.events.reports import BenchRow, FlightReport, HorovodStall
+from slurmtop.model.events.slurm import (
+    LaunchFailed,
+    OomKill,
+    SlurmNote,
+    StepEnded,
+    StepNote,
+    TaskExit,
+)
+from slurmtop.model.events.system import KernelOom, LimitHit, PcieFatal, Xid
+from slurmtop.model.events.torch import (
+    CudaError,
+    Desync,
+    DumpSignal,
+    FingerprintMismatch,
+    Heartbeat,
+    MonitoredBarrier,
+    NcclError,
+    ParamsDiffer,
+    StoreEvent,
+    StoreTrouble,
+    TakenDown,
+    UnusedParameters,
+    WatchdogTimeout,
+)
+from slurmtop.model.trace import Event, Where
+from slurmtop.triage.picture import Picture
+
+#: Signals that a launcher, Slurm or the watchdog sends: who got one is a victim.
+SENT_SIGNALS = frozenset({1, 2, 6, 9, 15})
+#: A rank that goes on for this long after another one's error did not need that one.
+_OUTLIVED_S = 600.0
+
+
+class Grade(IntEnum):
+    """What a line says about the end of the run."""
+
+    NOTHING = 0
+    STUCK = 1
+    """Somebody waits, and no line tells an end."""
+    ERROR = 2
+    """An error that its writer may still get over."""
+    ENDED = 3
+    """A process, step or job was ended, or the watchdog takes its process down."""
+    OUTSIDE = 4
+    """Slurm or a person ended it."""
+
+
+#: Warnings of NCCL that do not stop a collective: seen on healthy clusters, or by passers-by.
+_HARMLESS_WARNS = frozenset({Warn.BENIGN, Warn.FOREIGN, Warn.OTHER})
+#: ncclInProgress is no error.
+_NO_ERROR_RESULTS = frozenset({0, 7})
+_ENDING_NOTES = frozenset({StepNote.ABORTED, StepNote.TERMINATING, StepNote.REVOKED})
+
+
+def signal_of(exit_code: int | None, signal: int | None) -> int | None:
+    """The signal that ended a process: told, as a negative code, or as a shell's 128 + signal."""
+    if signal is not None:
+        return signal
+    if exit_code is None:
+        return None
+    if exit_code < 0:
+        return -exit_code
+    return exit_code - 128 if 128 < exit_code < 128 + 65 else None
+
+
+def _of_exit(exit_code: int | None, signal: int | None) -> Grade:
+    return Grade.NOTHING if exit_code == 0 and not signal else Grade.ENDED
+
+
+def _of_warn(event: NcclWarn) -> Grade:
+    return Grade.NOTHING if event.kind in _HARMLESS_WARNS else Grade.ERROR
+
+
+def _of_store(event: StoreEvent) -> Grade:
+    return Grade.STUCK if event.kind is StoreTrouble.BARRIER_WAITS else Grade.ERROR
+
+
+def _of_bench(event: BenchRow) -> Grade:
+    wrong = event.wrong_rows or (event.out_of_bounds or 0) > 0
+    return Grade.ERROR if wrong else Grade.NOTHING
+
+
+def _of_exception(event: PyException) -> Grade:
+    if event.swallowed:
+        return Grade.NOTHING
+    return Grade.OUTSIDE if event.name == "KeyboardInterrupt" else Grade.ERROR
+
+
+def grade(event: Event) -> Grade:
+    """What one event says about the end of its run, whatever stands before or behind it."""
+    match event:
+        case StepEnded() | DeathSignal() | Interrupted():
+            return Grade.OUTSIDE
+        case SlurmNote():
+            return Grade.OUTSIDE if event.note in _ENDING_NOTES else Grade.NOTHING
+        case TaskExit() | ChildEnded() | ElasticFailure():
+            return _of_exit(event.exit_code, event.signal)
+        case WatchdogTimeout() | TakenDown() | Heartbeat() | DumpSignal():
+            return Grade.ENDED
+        case WorkerLost() | Crash() | LaunchFailed() | OomKill() | KernelOom() | Unkillable():
+            return Grade.ENDED
+        case NcclWarn():
+            return _of_warn(event)
+        case NcclChain():
+            return Grade.NOTHING if event.result in _NO_ERROR_RESULTS else Grade.ERROR
+        case StoreEvent():
+            return _of_store(event)
+        case PyException():
+            return _of_exception(event)
+        case CudaError():
+            return Grade.NOTHING if event.caught else Grade.ERROR
+        case BenchRow():
+            return _of_bench(event)
+        case Xid() | PcieFatal() | LimitHit() | NcclError() | UnusedParameters() | ParamsDiffer():
+            return Grade.ERROR
+        case FingerprintMismatch() | MonitoredBarrier() | Desync():
+            return Grade.ERROR
+        case HorovodStall() | FlightReport():
+            return Grade.STUCK
+        case _:
+            return Grade.NOTHING
+
+
+class Survivals:
+    """Tells for any line whether its writer went on after it.
+
+    A step or the end of the training told later by the same rank, or by the only writer of the
+    source, says yes. Steps of a writer that is not known say so only where they go on for long:
+    the bar of another rank moves on for a moment.
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+        self._moves: dict[str, list[Step | ProgramSays]] = {}
+        finished = (e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED)
+        for event in (*picture.of(Step), *finished):
+            self._moves.setdefault(event.at.source, []).append(event)
+
+    def __call__(self, at: Where) -> bool:
+        rank = self._picture.rank_of(at)
+        return any(
+            event.at.order > at.order
+            and (self._picture.rank_of(event.at) == rank or _long_after(self._picture, at, event))
+            for event in self._moves.get(at.source, ())
+        )
+
+
+def _long_after(picture: Picture, at: Where, event: Step | ProgramSays) -> bool:
+    if picture.rank_of(event.at) is not None:
+        return False
+    if isinstance(event, Step) and event.total is not None and event.done == event.total:
+        return True
+    first, second = picture.moment(at), picture.moment(event.at)
+    return first is not None and second is not None and second - first > _OUTLIVED_S
+
+
+def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:
+    """All that ended, broke or got stuck in the newest attempt and was not got over."""
+    survived = Survivals(picture)
+    out = []
+    for event in picture.of(Event):
+        told = grade(event)
+        if told is Grade.NOTHING:
+            continue
+        if told <= Grade.ERROR and survived(event.at):
+            continue
+        out.append((told, event))
+    return tuple(out)
+
+
+#: Names of exceptions that tell only that somebody else has gone or ended this process.
+_CASCADE_NAMES = frozenset(
+    {
+        "BrokenPipeError",
+        "ChildFailedError",
+        "ConnectionResetError",
+        "DistBackendError",
+        "DistNetworkError",
+        "DistStoreError",
+        "EOFError",
+        "KeyboardInterrupt",
+        "ProcessExitedException",
+        "ProcessRaisedException",
+        "RendezvousConnectionError",
+        "RendezvousClosedError",
+        "RendezvousTimeoutError",
+        "SignalException",
+        "SystemExit",
+        "CalledProcessError",
+        "MultiprocessingError",
+        "RayActorError",
+        "ActorDiedError",
+        "WorkerCrashedError",
+    }
+)
+#: Words in the message of any exception that say the same.
+_CASCADE_WORDS = (
+    "nccl",
+    "sigterm",
+    "sigint",
+    "signal 15",
+    "broken pipe",
+    "connection reset",
+    "connection closed by peer",
+    "watchdog",
+    "collective operation",
+    "process group",
+    "engine core",
+    "gloo",
+    "died unexpectedly",
+    "worker died",
+)
+
+
+def is_cascade(event: PyException) -> bool:
+    """Does an exception only pass on that another process, or the network, has ended?"""
+    name = event.name.rpartition(".")[2]
+    if event.cut or name in _CASCADE_NAMES:
+        return True
+    message = event.message.lower()
+    return any(word in message for word in _CASCADE_WORDS)
+
+
+def was_sent_signal(event: Event) -> bool:
+    """Was the process of this line ended by a signal that others send?"""
+    match event:
+        case TaskExit() | ElasticFailure() | ChildEnded():
+            return signal_of(event.exit_code, event.signal) in SENT_SIGNALS
+        case ClosingSignal():
+            return True
+        case _:
+            return False
+
+
+def _is_root(told: Grade, event: Event) -> bool:
+    if told is Grade.OUTSIDE or was_sent_signal(event):
+        return False
+    return not (isinstance(event, PyException) and is_cascade(event))
+
+
+def first_failure(
+    picture: Picture, before: Where | None = None, *, only: Callable[[Event], bool] | None = None
+) -> Event | None:
+    """The earliest line of a failure that nobody from outside made.
+
+    With ``before``, only of those that are known to have come before that line.
+    """
+    found: Iterable[Event] = (
+        event
+        for told, event in failures(picture)
+        if _is_root(told, event)
+        and (only is None or only(event))
+        and (before is None or picture.before(event.at, before))
+    )
+    return picture.earliest(found)

@@ -1,0 +1,233 @@
+"""All rules asked, their findings weighed, one verdict: the only place where a verdict of logs
+is made.
+
+State before cause. A finding wins by its weight, between equals by being earlier; what follows
+from the winner is no rival, what does not is told in ``against``. A rule that breaks costs its
+own findings only, and the verdict says so.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from slurmtop.model.events.program import Step
+from slurmtop.model.trace import Traces
+from slurmtop.model.verdict import (
+    EVIDENCE_LIMIT,
+    Confidence,
+    EndedBy,
+    Evidence,
+    Missing,
+    State,
+    Verdict,
+)
+from slurmtop.triage import rules
+from slurmtop.triage.catalogue import HOSTS, NETWORK, PROGRAM, SETTINGS, TIMEOUTS, family_of
+from slurmtop.triage.ending import Ending, how_it_ended
+from slurmtop.triage.failures import Survivals, first_failure
+from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
+from slurmtop.triage.join import join
+from slurmtop.triage.next_steps import missing_of, next_of
+from slurmtop.triage.picture import Picture
+
+#: Where a rule says one of these, an error that was got over is part of what it says.
+_NOT_AN_END = (State.SLOW, State.HEALTHY, State.UNKNOWN)
+#: Runners-up that are told in ``against``.
+_AGAINST_LIMIT = 4
+
+
+def explain_traces(
+    traces: Traces, *, job: str | None = None, cluster: str = "", now: datetime | None = None
+) -> Verdict:
+    """The verdict on what was read. Never raises for what stands in it."""
+    return judge(join(traces), job=job, cluster=cluster, now=now)
+
+
+def judge(
+    picture: Picture, *, job: str | None = None, cluster: str = "", now: datetime | None = None
+) -> Verdict:
+    """The verdict on a joined picture; ``now`` only becomes ``made_at``."""
+    ending = how_it_ended(picture)
+    found, broken = _ask(picture, rules.ALL)
+    order = _ranked(picture, _standing(picture, ending, found))
+    verdict = _with_winner(picture, ending, order) if order else _without(picture, ending)
+    missing = (*broken, *verdict.missing, *missing_of(picture, verdict))
+    verdict = dataclasses.replace(
+        verdict,
+        job=job,
+        cluster=cluster,
+        since=_last_progress(picture),
+        missing=_each_once(missing),
+        made_at=now,
+    )
+    return dataclasses.replace(verdict, next=(*verdict.next, *next_of(verdict)))
+
+
+def _ask(
+    picture: Picture, all_rules: Iterable[rules.Rule]
+) -> tuple[list[Finding], tuple[Missing, ...]]:
+    found: list[Finding] = []
+    broken: list[str] = []
+    for rule in all_rules:
+        try:
+            found.extend(rule(picture))
+        except Exception as error:  # one broken rule must not cost the others
+            broken.append(f"{rule.__module__.rpartition('.')[2]} ({type(error).__name__})")
+    if not broken:
+        return found, ()
+    why = f"{len(broken)} of slurmtop's rules broke on these lines: {', '.join(broken)}"
+    return found, (Missing("slurmtop", why),)
+
+
+def _standing(picture: Picture, ending: Ending, found: list[Finding]) -> list[Finding]:
+    """The findings that may become the verdict of a run that ended so."""
+    survived = Survivals(picture)
+    out = []
+    for finding in found:
+        if finding.weight <= Weight.NOTE and ending.state in (State.FAILED, State.HUNG):
+            continue
+        over = finding.at is not None and not ending.hard and survived(finding.at)
+        if over and finding.weight > Weight.NOTE and finding.state not in _NOT_AN_END:
+            continue
+        out.append(finding)
+    return out
+
+
+def _ranked(picture: Picture, found: list[Finding]) -> list[Finding]:
+    """Heaviest first, between equals the earliest in time; what the better ones explain is out.
+
+    Findings of the winner's own class stand directly behind it.
+    """
+    rest = list(found)
+    out: list[Finding] = []
+    while rest:
+        best = _best(picture, rest)
+        out.append(best)
+        rest = [f for f in rest if f is not best and (f.cls or "") not in best.explains]
+    if out:
+        out[1:] = sorted(out[1:], key=lambda finding: finding.cls != out[0].cls)
+    return out
+
+
+def _best(picture: Picture, found: list[Finding]) -> Finding:
+    top = max(finding.weight for finding in found)
+    equals = [finding for finding in found if finding.weight == top]
+    for one in equals:
+        if not any(_before(picture, other, one) for other in equals if other is not one):
+            return one
+    return equals[0]
+
+
+def _before(picture: Picture, first: Finding, second: Finding) -> bool:
+    if first.at is None or second.at is None:
+        return False
+    return picture.before(first.at, second.at) is True
+
+
+def _with_winner(picture: Picture, ending: Ending, order: list[Finding]) -> Verdict:
+    winner = order[0]
+    same = [f for f in order[1:] if f.cls == winner.cls]
+    rivals = [f for f in order[1:] if f.cls != winner.cls and f.weight > Weight.NOTE]
+    state = ending.state if ending.hard or winner.state is None else winner.state
+    if winner.state is None and state is State.HEALTHY and winner.weight > Weight.NOTE:
+        state = State.UNKNOWN
+    shown = _shown(picture, ending, [winner, *same])
+    return Verdict(
+        job=None,
+        state=state,
+        family=family_of(winner.cls),
+        cls=winner.cls,
+        ended_by=_ended_by(state, winner, ending),
+        confidence=_confidence(winner, shown, rivals),
+        summary=winner.summary,
+        culprits=winner.culprits,
+        collective=winner.collective,
+        evidence=evidence_of(picture, shown)[:EVIDENCE_LIMIT],
+        against=_against(picture, winner, rivals),
+        missing=winner.missing,
+        next=winner.next,
+    )
+
+
+def _shown(picture: Picture, ending: Ending, findings: Sequence[Finding]) -> list[Shown]:
+    """The best lines of the winner, with the first real error and the end among the eight."""
+    lines = [shown for finding in findings for shown in finding.shown]
+    first = first_failure(picture)
+    more = [Shown(first.at, "the first error")] if first is not None else []
+    if ending.shown is not None:
+        more.append(ending.shown)
+    have = {(one.at.source, one.at.offset, one.at.text) for one in lines[:EVIDENCE_LIMIT]}
+    more = [one for one in more if (one.at.source, one.at.offset, one.at.text) not in have]
+    kept = EVIDENCE_LIMIT - len(more)
+    return [*lines[:kept], *more, *lines[kept:]]
+
+
+def _confidence(winner: Finding, shown: Sequence[Shown], rivals: Sequence[Finding]) -> Confidence:
+    families = {one.family for one in winner.shown}
+    sure = winner.weight >= Weight.OUTRIGHT or (winner.weight >= Weight.CAUSE and len(families) > 1)
+    rivalled = any(rival.weight >= winner.weight for rival in rivals)
+    if sure:
+        return Confidence.MEDIUM if rivalled else Confidence.HIGH
+    if winner.weight >= Weight.PATTERN and not rivalled:
+        return Confidence.MEDIUM
+    return Confidence.LOW
+
+
+def _against(picture: Picture, winner: Finding, rivals: Sequence[Finding]) -> tuple[Evidence, ...]:
+    lines = list(winner.against)
+    for rival in rivals:
+        if rival.shown:
+            line = rival.shown[0]
+            says = f"could also be {rival.cls}: {rival.summary}" if rival.cls else rival.summary
+            lines.append(dataclasses.replace(line, says=says))
+    return evidence_of(picture, lines[: len(winner.against) + _AGAINST_LIMIT])
+
+
+_BY_FAMILY = {
+    PROGRAM: EndedBy.SELF,
+    TIMEOUTS: EndedBy.SELF,
+    SETTINGS: EndedBy.SELF,
+    HOSTS: EndedBy.FAULT,
+    NETWORK: EndedBy.FAULT,
+}
+
+
+def _ended_by(state: State, winner: Finding, ending: Ending) -> EndedBy | None:
+    if state is not State.FAILED:
+        return None
+    if winner.ended_by is not None:
+        return winner.ended_by
+    return _BY_FAMILY.get(family_of(winner.cls) or "", ending.ended_by)
+
+
+_UNEXPLAINED = {
+    State.HEALTHY: "nothing is wrong in what could be read",
+    State.FAILED: "it ended unfinished, and no rule knows why",
+    State.HUNG: "it waits, and nothing tells for whom",
+    State.RECOVERING: "the workers are being started again after a failure",
+}
+
+
+def _without(picture: Picture, ending: Ending) -> Verdict:
+    """No rule found anything: the state alone is told."""
+    cls = "healthy" if ending.state is State.HEALTHY else None
+    shown = [ending.shown] if ending.shown is not None else []
+    return Verdict(
+        job=None,
+        state=ending.state,
+        family=family_of(cls),
+        cls=cls,
+        ended_by=ending.ended_by,
+        confidence=Confidence.MEDIUM if ending.state is State.HEALTHY else Confidence.LOW,
+        summary=_UNEXPLAINED.get(ending.state, "what could be read does not show how it goes"),
+        evidence=evidence_of(picture, shown),
+    )
+
+
+def _last_progress(picture: Picture) -> datetime | None:
+    times = (picture.time_of(step.at) for step in picture.of(Step))
+    return max((one for one in times if one is not None), default=None)
+
+
+def _each_once(missing: Iterable[Missing]) -> tuple[Missing, ...]:
+    return tuple(dict.fromkeys(missing))

@@ -1,0 +1,165 @@
+"""What a verdict on logs could not read, and what to do now, safest first."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+from slurmtop.model.events.reports import FlightReport
+from slurmtop.model.events.system import KernelLink, KernelOom, PcieFatal, Xid
+from slurmtop.model.facts import LogStatus
+from slurmtop.model.trace import Source
+from slurmtop.model.units import bytes_text, plural
+from slurmtop.model.verdict import Missing, NextStep, State, Verdict
+from slurmtop.triage.catalogue import CATALOGUE
+from slurmtop.triage.picture import Picture
+
+#: Classes that the kernel log of the node confirms or refutes.
+_KERNEL_DECIDES = frozenset(
+    {
+        "watchdog-timeout-unattributed",
+        "heartbeat-unattributed",
+        "first-collective-stuck",
+        "missing-rank",
+        "peer-died",
+        "task-exit",
+        "socket-reset",
+        "net-timeout",
+        "net-link-fault",
+        "net-hca-fault",
+        "cuda-driver-error",
+        "gpu-hw-fault",
+        "nvlink-fault",
+        "host-oom",
+        "slurm-node-fail",
+    }
+)
+#: Classes that a flight recorder dump of all ranks would decide.
+_FLIGHT_DECIDES = frozenset(
+    {
+        "watchdog-timeout-unattributed",
+        "heartbeat-unattributed",
+        "first-collective-stuck",
+        "missing-rank",
+        "collective-op-mismatch",
+        "collective-shape-mismatch",
+        "collective-order-skew",
+        "unmatched-p2p",
+        "ras-count-skew",
+        "opcount-not-usable",
+    }
+)
+#: Classes for which the set-up lines of NCCL would tell more.
+_NCCL_LOG_DECIDES = frozenset(
+    {
+        "first-collective-stuck",
+        "bootstrap-unreachable",
+        "net-interface-config",
+        "net-path-unreachable",
+        "net-gdr-config",
+        "p2p-hang",
+        "rendezvous-timeout",
+        "slow-init",
+        "cuda-driver-error",
+        "env-mismatch",
+        "version-mismatch",
+        "peer-died",
+        "socket-reset",
+    }
+)
+_LISTED_RANKS = 6
+
+
+def missing_of(picture: Picture, verdict: Verdict) -> tuple[Missing, ...]:
+    """What was not read, or not there, and would tell more about this verdict."""
+    if verdict.state is State.HEALTHY:
+        return tuple(_unread(picture))
+    return (*_unread(picture), *_unseen(picture), *_undecided(picture, verdict))
+
+
+def _unread(picture: Picture) -> Iterator[Missing]:
+    for source in picture.traces.sources:
+        name = shlex.quote(source.name)
+        if source.status is not LogStatus.READ:
+            why = f"{source.name}: {source.why or source.status.value}"
+            yield Missing("log", why, f"ls -l {name}")
+        for offset, count in source.unread:
+            why = f"{bytes_text(count)} in the middle of {source.name} were not read"
+            yield Missing("log", why, _read_hole(source, offset, count))
+
+
+def _read_hole(source: Source, offset: int, count: int) -> str:
+    """A command that shows the lines of a hole that tell something."""
+    words = "error|warn|exception|traceback|timeout|killed|xid"
+    name = shlex.quote(source.name)
+    return f"tail -c +{offset + 1} {name} | head -c {count} | grep -nEi '{words}'"
+
+
+def _unseen(picture: Picture) -> Iterator[Missing]:
+    """Ranks of which nothing was read. That a rank is silent says nothing about it."""
+    size = picture.world_size
+    if size is None or not picture.seen_ranks or size > 1 << 20:
+        return
+    unseen = [rank for rank in range(size) if rank not in picture.seen_ranks]
+    if unseen:
+        noun = "rank" if len(unseen) == 1 else "ranks"
+        yield Missing("log", f"no line of {noun} {ranks_text(unseen)} of {size} was read")
+
+
+def _undecided(picture: Picture, verdict: Verdict) -> Iterator[Missing]:
+    cls = verdict.cls or ""
+    traces = picture.traces
+    if cls in _FLIGHT_DECIDES and not traces.has(FlightReport):
+        yield Missing(
+            "flight-recorder",
+            "no flight recorder dump was read: it shows which call every rank stands in",
+            "torchfrtrace --prefix nccl_trace_rank_ /tmp",
+        )
+    if cls in _KERNEL_DECIDES and not traces.has(Xid, KernelOom, KernelLink, PcieFatal):
+        yield Missing(
+            "kernel",
+            "no kernel log of the nodes was read",
+            "sudo dmesg -T | grep -Ei 'xid|mlx5|oom|aer'",
+        )
+
+
+def next_of(verdict: Verdict) -> tuple[NextStep, ...]:
+    """What to do now beside what the winning rule itself says; nothing here changes anything."""
+    if verdict.state is State.HEALTHY:
+        return ()
+    return tuple(_next(verdict))
+
+
+def _next(verdict: Verdict) -> Iterator[NextStep]:
+    cls = verdict.cls
+    if cls in CATALOGUE:
+        first = CATALOGUE[cls].first_action
+        yield NextStep("what this means and what to do", f"slurmtop explain {cls}", "read", first)
+    if cls is None or cls in _FLIGHT_DECIDES:
+        yield NextStep(
+            "record the calls of every rank next time",
+            "export TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_TRACE_BUFFER_SIZE=20000 "
+            "TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+            "write",
+            "in the job script: then a timeout leaves a file a rank that tells who did not come",
+        )
+    if cls is None or cls in _NCCL_LOG_DECIDES:
+        yield NextStep(
+            "log what NCCL sets up next time",
+            "export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET NCCL_DEBUG_FILE=nccl.%h.%p.log",
+            "write",
+            "in the job script: one file a process, with interfaces, settings and versions",
+        )
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """Ranks in a few words: ``0-3, 7``; after six spans only how many more there are."""
+    spans: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    words = [f"{low}" if low == high else f"{low}-{high}" for low, high in spans[:_LISTED_RANKS]]
+    left = sum(high - low + 1 for low, high in spans[_LISTED_RANKS:])
+    if left:
+        words.append(f"and {plural(left, 'more rank')}")
+    return ", ".join(words)

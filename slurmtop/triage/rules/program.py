@@ -1,0 +1,148 @@
+"""The program's own failures: exceptions, device-side asserts, DDP's unused parameters.
+
+A rank is named only where other ranks are seen to have run without the same failure: an error
+of the program or its input shows on all, and an excerpt often holds the first only.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from slurmtop.model.events.launch import DeathSignal, Interrupted
+from slurmtop.model.events.program import PyException
+from slurmtop.model.events.slurm import StepEnded
+from slurmtop.model.events.torch import CudaError, CudaTrouble, UnusedParameters
+from slurmtop.model.trace import Event
+from slurmtop.model.verdict import Culprit, State
+from slurmtop.triage.failures import Survivals, is_cascade
+from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.next_steps import ranks_text
+from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules.lines import AFTER_A_DEATH
+
+_SHOWN_LINES = 3
+#: Once one rank has thrown, all of these are what the others see of it.
+_FOLLOWS = (AFTER_A_DEATH | {"collective-order-skew", "data-exhausted"}) - {"python-exception"}
+
+
+def find(picture: Picture) -> Iterable[Finding]:
+    yield from _exception(picture)
+    yield from _cuda_assert(picture)
+    yield from _unused_parameters(picture)
+
+
+def _exception(picture: Picture) -> Iterator[Finding]:
+    thrown = own_exceptions(picture)
+    if not thrown:
+        return
+    first = picture.earliest(thrown) or thrown[0]
+    same = [e for e in thrown if e.name == first.name]
+    culprits = _odd_one(picture, same, f"threw {_short(first.name)} first")
+    if any(_same_elsewhere(picture, first, other) for other in thrown):
+        culprits = ()
+    message = " ".join(first.message.split())
+    text = f"{_short(first.name)}: {message}" if message else _short(first.name)
+    yield Finding(
+        cls="python-exception",
+        weight=Weight.CAUSE,
+        summary=f"the program ended with {text[:160]}",
+        at=first.at,
+        culprits=culprits,
+        shown=tuple(Shown(e.at, "the exception") for e in _first_few(first, same)),
+        explains=frozenset(_FOLLOWS),
+    )
+
+
+def own_exceptions(picture: Picture) -> list[PyException]:
+    """Exceptions of the program itself that it did not get over.
+
+    Not those that tell of another process, and not those whose line another reader knows better
+    (a CUDA error, a mismatch, a timeout of the store).
+    """
+    survived = Survivals(picture)
+    better = {
+        (event.at.source, event.at.order)
+        for event in picture.of(Event)
+        if not isinstance(event, PyException | DeathSignal | Interrupted | StepEnded)
+    }
+    out = []
+    for event in picture.of(PyException):
+        if event.swallowed or is_cascade(event) or survived(event.at):
+            continue
+        if (event.at.source, event.at.order) not in better:
+            out.append(event)
+    return _causes(out)
+
+
+def _causes(thrown: list[PyException]) -> list[PyException]:
+    """Of chains of one writer (``During handling of …``) only the first, which is the cause."""
+    out: list[PyException] = []
+    for event in thrown:
+        last = out[-1] if out else None
+        chained = (
+            last is not None
+            and event.chain > 0
+            and last.at.source == event.at.source
+            and last.at.rank == event.at.rank
+        )
+        if not chained:
+            out.append(event)
+    return out
+
+
+def _same_elsewhere(picture: Picture, first: PyException, other: PyException) -> bool:
+    """Did another rank fail at the same place of the program?"""
+    if other is first or not first.frames or other.frames[-1:] != first.frames[-1:]:
+        return False
+    return picture.rank_of(other.at) != picture.rank_of(first.at)
+
+
+def _odd_one(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Culprit, ...]:
+    """The one rank that failed so while others were seen without it; else nobody."""
+    ranks = {picture.rank_of(event.at) for event in events}
+    rank = ranks.pop() if len(ranks) == 1 else None
+    if rank is None or not picture.seen_ranks - {rank}:
+        return ()
+    return (Culprit(rank=rank, host=picture.rank_hosts.get(rank), reason=reason),)
+
+
+def _cuda_assert(picture: Picture) -> Iterator[Finding]:
+    told = [e for e in picture.of(CudaError) if e.kind is CudaTrouble.ASSERT and not e.caught]
+    if not told:
+        return
+    first = picture.earliest(told) or told[0]
+    culprits = _odd_one(picture, told, "its kernel failed a check on the device")
+    ranks = {r for e in told if (r := picture.rank_of(e.at)) is not None}
+    who = f" on rank {ranks_text(ranks)}" if ranks else ""
+    yield Finding(
+        cls="cuda-assert",
+        weight=Weight.CAUSE,
+        summary=f"a check inside a GPU kernel of the program failed{who}",
+        at=first.at,
+        culprits=culprits,
+        shown=tuple(Shown(e.at, "the device-side assert") for e in _first_few(first, told)),
+        explains=frozenset(_FOLLOWS | {"python-exception", "cuda-driver-error"}),
+    )
+
+
+def _unused_parameters(picture: Picture) -> Iterator[Finding]:
+    told = picture.of(UnusedParameters)
+    if not told:
+        return
+    first = picture.earliest(told) or told[0]
+    yield Finding(
+        cls="ddp-unused-parameters",
+        weight=Weight.CAUSE,
+        summary="DDP waited for gradients of parameters that took no part in the step",
+        state=State.FAILED,
+        at=first.at,
+        shown=tuple(Shown(e.at, "DDP's own words") for e in _first_few(first, told)),
+        explains=frozenset(_FOLLOWS | {"python-exception"}),
+    )
+
+
+def _first_few(first: Event, events: Sequence[Event]) -> list[Event]:
+    return [first, *(event for event in events if event is not first)][:_SHOWN_LINES]
+
+
+def _short(name: str) -> str:
+    """``torch.cuda.OutOfMemoryError`` as people call it."""
+    return name.rpartition(".")[2] or "an exception"
