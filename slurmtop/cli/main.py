@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run slurmtop and return its exit status. Never prints a traceback.
 
     0 fine; 1 could not do its work, an action was not done to every job, or the job is unknown
-    everywhere; 2 ``why`` found a problem; 64 usage; 130 interrupted; 143 and 129 ended by
-    SIGTERM and SIGHUP.
+    everywhere; 2 ``why`` or ``triage`` found a problem; 64 usage; 130 interrupted; 143 and 129
+    ended by SIGTERM and SIGHUP.
     ``SLURMTOP_TRACEBACK=1`` lets a fault of slurmtop itself show where it is.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -83,6 +83,14 @@ def _run(options: Options) -> int:
         from slurmtop.cli import why
 
         return why.run(options)
+    if options.command == "triage":
+        from slurmtop.cli import triage
+
+        return triage.run(options)
+    if options.command == "explain":
+        from slurmtop.cli import explain
+
+        return explain.run(options)
     if options.command == "jobs":
         from slurmtop.cli import jobs
 

@@ -13,7 +13,7 @@ from slurmtop.model.text import visible
 _EPILOG = (
     "Without a command it opens the screen; without a terminal it prints one plain report."
     " Exit status: 0 fine, 1 slurmtop could not do its work, an action was not done to every"
-    " job, or nobody knows the job, 2 why found a problem, 64 wrong usage."
+    " job, or nobody knows the job, 2 why or triage found a problem, 64 wrong usage."
 )
 
 #: Each verb that acts on jobs, and what it does.
@@ -31,12 +31,13 @@ _JOB_FORMS = "4711, 4711_3, '4711_[1-5,7]', 4711+1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was asked for. ``command`` is tui, demo, why, jobs, nodes, gpus, export, doctor, or
-    one of :data:`ACTIONS`.
+    """What was asked for. ``command`` is tui, demo, why, triage, explain, jobs, nodes, gpus,
+    export, doctor, or one of :data:`ACTIONS`.
 
     None and False mean that the option was not given. ``job_ids``, ``yes``, ``without_log``,
     ``hold``, ``signal`` and ``to`` are those of the actions; ``hosts`` is that of gpus,
-    ``textfile`` that of export, ``where`` are the words of doctor and of nodes, whose ``fit`` is.
+    ``textfile`` that of export, ``where`` are the words of doctor and of nodes, whose ``fit`` is;
+    ``paths``, ``timeline`` and ``whole`` are those of triage, ``words`` that of explain.
     """
 
     command: str = "tui"
@@ -65,6 +66,10 @@ class Options:
     textfile: str | None = None
     where: tuple[str, ...] = ()
     fit: str = ""
+    paths: tuple[str, ...] = ()
+    timeline: bool = False
+    whole: bool = False
+    words: tuple[str, ...] = ()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,7 +87,7 @@ def parse_arguments(arguments: Sequence[str]) -> Options:
     _catch_bare_job(arguments)
     values = vars(parser.parse_args(list(arguments)))
     values["command"] = values.get("command") or "tui"
-    for name in ("job_ids", "where"):
+    for name in ("job_ids", "where", "paths", "words"):
         values[name] = tuple(values.get(name) or ())
     options = Options(**values)
     _check(options)
@@ -118,6 +123,7 @@ def build_parser() -> argparse.ArgumentParser:
     form = why.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the whole verdict as JSON")
     form.add_argument("--copy", action="store_true", help="a block to paste into a chat")
+    _add_triage(commands, shared)
     jobs = commands.add_parser(
         "jobs", parents=[shared], help="the queue as a table or as JSON", description="The queue."
     )
@@ -130,6 +136,45 @@ def build_parser() -> argparse.ArgumentParser:
     _add_looks(commands, shared)
     _add_actions(commands, shared)
     return parser
+
+
+def _add_triage(commands: Any, shared: argparse.ArgumentParser) -> None:
+    triage = commands.add_parser(
+        "triage",
+        parents=[shared],
+        help="what happened, who is to blame and how we know, from logs",
+        description=(
+            "The verdict on what a job left behind: log files, folders of them, - for standard"
+            " input, or the logs of a job."
+        ),
+    )
+    triage.add_argument(
+        "paths",
+        metavar="PATH|JOB",
+        nargs="+",
+        help="files, folders, -; a job id is a job (a file of that name: ./4711)",
+    )
+    form = triage.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the whole verdict as JSON")
+    form.add_argument(
+        "--timeline", action="store_true", help="what was said when, all files on one clock"
+    )
+    triage.add_argument(
+        "--whole", action="store_true", help="long files from end to end, not only both ends"
+    )
+    explain = commands.add_parser(
+        "explain",
+        parents=[shared],
+        help="a class, state, reason, exit code or Xid: what it means, what to do",
+        description=(
+            "What a word means, what it is mistaken for, and the first thing to do: a class of"
+            " fault, a Slurm state or reason, an exit code or signal, an Xid."
+        ),
+    )
+    explain.add_argument(
+        "words", metavar="WORD", nargs="+", help="gpu-oom, NODE_FAIL, Priority, 137, SIGBUS, xid 79"
+    )
+    explain.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _add_nodes(commands: Any, shared: argparse.ArgumentParser) -> None:

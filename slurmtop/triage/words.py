@@ -55,7 +55,7 @@ def four_lines(verdict: Verdict, width: int = 80) -> tuple[str, ...]:
 def who_text(verdict: Verdict) -> str:
     """The culprits, or why there is none; safe to show."""
     if verdict.culprits:
-        first = _culprit(verdict.culprits[0])
+        first = culprit_text(verdict.culprits[0])
         more = len(verdict.culprits) - 1
         return f"{first} (and {more} more)" if more else first
     if verdict.state is State.FAILED:
@@ -65,7 +65,8 @@ def who_text(verdict: Verdict) -> str:
     return _NOBODY[verdict.state]
 
 
-def _culprit(culprit: Culprit) -> str:
+def culprit_text(culprit: Culprit) -> str:
+    """One culprit: ``rank 3 GPU 2 on gpu01: why``; safe to show."""
     words = [
         f"rank {culprit.rank}" if culprit.rank is not None else "",
         f"GPU {visible(culprit.gpu)}" if culprit.gpu else "",

@@ -1,0 +1,257 @@
+"""Reading what a job left behind: files, folders, packed files and standard input, as traces.
+
+Every file is read in bounded blocks through the Runner, so that a mount that hangs costs its own
+files. Of a long one the two ends are read; what stands between them is told as unread, never
+taken for silence. Nothing here raises for what is wrong with a file.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from slurmtop.collect.log_content import SAMPLE_BYTES, Content, content_of
+from slurmtop.collect.log_files import log_status
+from slurmtop.collect.log_pool import ParsePool, ReaderLost
+from slurmtop.collect.log_search import AT_ONCE, Found, find_logs
+from slurmtop.collect.unpack import CannotUnpack, Unpacker
+from slurmtop.model.facts import LogStatus
+from slurmtop.model.ports import Runner, RunnerError
+from slurmtop.model.trace import Source, Traces, joined
+from slurmtop.parse.logs.reading import SourceReader
+
+#: Read of each end of a file that is longer than both together.
+END_BYTES = 512 * 1024
+BLOCK_BYTES = 1024 * 1024
+#: Below this the start of other processes costs more than they save.
+POOL_FROM_BYTES = 8 * 1024 * 1024
+STDIN = "-"
+_WHY_NOT_READ = {
+    Content.BINARY: "it holds no text",
+    Content.CODE: "it is a script or source code, not what a run said",
+}
+
+
+class Sink(Protocol):
+    """Where the bytes of one source go: a :class:`SourceReader` here or in another process."""
+
+    async def feed(self, data: bytes) -> None: ...
+
+    async def skip(self, count: int) -> None: ...
+
+    async def finish(self, size: int | None) -> Traces: ...
+
+
+class _Here:
+    """Parses in this process; other tasks get their turn after every block."""
+
+    def __init__(self, name: str, year: int | None) -> None:
+        self._reader = SourceReader(name, year=year)
+
+    async def feed(self, data: bytes) -> None:
+        self._reader.feed(data)
+        await asyncio.sleep(0)
+
+    async def skip(self, count: int) -> None:
+        self._reader.skip(count)
+
+    async def finish(self, size: int | None) -> Traces:
+        return self._reader.finish(size=size)
+
+
+async def read_traces(
+    runner: Runner,
+    paths: Sequence[str],
+    *,
+    whole: bool = False,
+    stdin: AsyncIterator[bytes] | None = None,
+) -> Traces:
+    """All that stands in ``paths``: files, folders with all below them, ``-`` for ``stdin``.
+
+    With ``whole`` long files are read from end to end. A file that cannot be read is a source
+    with the reason; files in a folder that hold no text are left out. Two processes at low
+    priority do the parsing where there is much of it.
+    """
+    if STDIN in paths and stdin is not None:
+        first = await _read_stdin(stdin)
+        rest = [path for path in paths if path != STDIN]
+        return joined((first, await read_traces(runner, rest, whole=whole))) if rest else first
+    found = await find_logs(runner, paths)
+    pool = ParsePool() if _bytes_to_read(found, whole) > POOL_FROM_BYTES else None
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(found: Found) -> Traces:
+        async with gate:
+            return await _read_one(runner, found, pool, whole=whole)
+
+    try:
+        return joined(await asyncio.gather(*(one(file) for file in found)))
+    finally:
+        if pool is not None:
+            pool.close()
+
+
+def _bytes_to_read(found: Sequence[Found], whole: bool) -> int:
+    sizes = (one.stat.size for one in found if one.stat is not None)
+    return sum(size if whole else min(size, 2 * END_BYTES) for size in sizes)
+
+
+async def _read_one(runner: Runner, found: Found, pool: ParsePool | None, *, whole: bool) -> Traces:
+    if found.stat is None or found.status is not LogStatus.READ:
+        return _not_read(found, found.status, found.why)
+    try:
+        start = await runner.read(found.path, 0, min(found.stat.size, END_BYTES))
+        content = content_of(start)
+        if content in _WHY_NOT_READ:
+            why = _WHY_NOT_READ[content]
+            return _not_read(found, LogStatus.NOT_A_FILE, why) if found.named else Traces()
+        sink = _sink(found, pool)
+        if content in (Content.GZIP, Content.ZSTD):
+            return await _read_packed(runner, found, start, content, sink, whole=whole)
+        return await _read_plain(runner, found, start, sink, whole=whole)
+    except (OSError, RunnerError) as error:
+        return _not_read(found, *log_status(error))
+    except ReaderLost as error:
+        return _not_read(found, LogStatus.FAILED, str(error))
+
+
+def _sink(found: Found, pool: ParsePool | None) -> Sink:
+    assert found.stat is not None
+    year = found.stat.mtime.year
+    return _Here(found.path, year) if pool is None else pool.open(found.path, year)
+
+
+def _not_read(found: Found, status: LogStatus, why: str) -> Traces:
+    size = None if found.stat is None else found.stat.size
+    return Traces((Source(name=found.path, status=status, why=why, size=size),))
+
+
+async def _read_plain(
+    runner: Runner, found: Found, start: bytes, sink: Sink, *, whole: bool
+) -> Traces:
+    assert found.stat is not None
+    size, at = found.stat.size, len(start)
+    await sink.feed(start)
+    if not whole and size > 2 * END_BYTES:
+        await sink.skip(size - END_BYTES - at)
+        at = size - END_BYTES
+    while at < size:
+        block = await runner.read(found.path, at, min(BLOCK_BYTES, size - at))
+        if not block:
+            # Cut short under our hands.
+            break
+        await sink.feed(block)
+        at += len(block)
+    return await sink.finish(max(size, at))
+
+
+async def _read_packed(
+    runner: Runner, found: Found, start: bytes, content: Content, sink: Sink, *, whole: bool
+) -> Traces:
+    """All of it is unpacked, but only its two ends are parsed unless ``whole``."""
+    assert found.stat is not None
+    size, at, block = found.stat.size, len(start), start
+    ends = _Ends(sink, whole=whole)
+    unpacker: Unpacker | None = None
+    trouble = ""
+    try:
+        unpacker = Unpacker(content)
+        while block:
+            for part in unpacker.feed(block):
+                await ends.feed(part)
+            block = await runner.read(found.path, at, min(BLOCK_BYTES, size - at))
+            at += len(block)
+        if unpacker.open:
+            trouble = "it ends in the middle of its packed bytes"
+    except CannotUnpack as error:
+        trouble = str(error)
+    if trouble and not ends.any:
+        return _not_read(found, LogStatus.FAILED, trouble)
+    return _with_trouble(await ends.finish(), trouble)
+
+
+def _with_trouble(traces: Traces, trouble: str) -> Traces:
+    """What was read, and why it is not all; the end of such a source is no end of the run."""
+    if not trouble:
+        return traces
+    sources = tuple(replace(one, why=trouble, cut=True) for one in traces.sources)
+    return replace(traces, sources=sources)
+
+
+class _Ends:
+    """Hands on the first and the last :data:`END_BYTES` of a stream whose length nobody knows."""
+
+    def __init__(self, sink: Sink, *, whole: bool) -> None:
+        self._sink = sink
+        self._whole = whole
+        self._seen = 0
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._dropped = 0
+
+    @property
+    def any(self) -> bool:
+        return self._seen > 0
+
+    async def feed(self, data: bytes) -> None:
+        room = len(data) if self._whole else max(0, END_BYTES - self._seen)
+        self._seen += len(data)
+        if head := data[:room]:
+            await self._sink.feed(head)
+        if rest := data[room:]:
+            self._held.append(rest)
+            self._held_bytes += len(rest)
+            while self._held_bytes - len(self._held[0]) >= END_BYTES:
+                self._drop(len(self._held[0]))
+        await asyncio.sleep(0)
+
+    def _drop(self, count: int) -> None:
+        first = self._held.pop(0)
+        if len(first) > count:
+            self._held.insert(0, first[count:])
+        self._held_bytes -= count
+        self._dropped += count
+
+    async def finish(self) -> Traces:
+        over = self._held_bytes - END_BYTES
+        if over > 0:
+            self._drop(over)
+        if self._dropped:
+            await self._sink.skip(self._dropped)
+        for part in self._held:
+            await self._sink.feed(part)
+        return await self._sink.finish(self._seen)
+
+
+async def _read_stdin(stdin: AsyncIterator[bytes]) -> Traces:
+    """All of it: it has to be taken from whoever writes it anyway. It may be packed too."""
+    sink = _Here(STDIN, None)
+    seen = 0
+    trouble = ""
+    unpacker: Unpacker | None = None
+    try:
+        async for block in _with_whole_start(stdin):
+            if seen == 0 and (content := content_of(block)) in (Content.GZIP, Content.ZSTD):
+                unpacker = Unpacker(content)
+            seen += len(block)
+            for part in (block,) if unpacker is None else unpacker.feed(block):
+                await sink.feed(part)
+    except CannotUnpack as error:
+        trouble = str(error)
+    return _with_trouble(await sink.finish(seen), trouble)
+
+
+async def _with_whole_start(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes; the first block is long enough to tell what they are."""
+    start = b""
+    began = False
+    async for block in blocks:
+        if began:
+            yield block
+            continue
+        start += block
+        if len(start) >= SAMPLE_BYTES:
+            began = True
+            yield start
+    if not began and start:
+        yield start

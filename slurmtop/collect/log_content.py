@@ -1,0 +1,62 @@
+"""What a file holds, by its first bytes: text to read, packed text, or no log at all.
+
+Names say nothing here: ``nohup.out``, ``3``, ``stderr`` and ``worker-7.1`` are all logs.
+"""
+
+import re
+from enum import StrEnum
+
+#: So much of the start of a file decides.
+SAMPLE_BYTES = 8 * 1024
+
+_GZIP = b"\x1f\x8b\x08"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SAFETENSORS = re.compile(rb'.{2,6}\x00{2,6}\{"', re.DOTALL)
+#: Bytes that text has no use for; escapes, bells and backspaces of terminals are none of them.
+_ODD = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"
+_MOST_ODD = 0.1
+_MOST_UNDECODABLE = 0.3
+_CODE_LINE = re.compile(
+    rb"^(?:import \w|from [\w.]+ import |def \w+\(|class \w+[(:]|#include [<\"])", re.MULTILINE
+)
+_CODE_LINES = 3
+
+
+class Content(StrEnum):
+    TEXT = "text"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+    BINARY = "binary"
+    """A checkpoint, a program, an image: no text."""
+    CODE = "code"
+    """A script or a program's source: what stands in it was not said by a run."""
+    EMPTY = "empty"
+
+
+def content_of(start: bytes) -> Content:
+    """What a file holds that begins with ``start`` (at least :data:`SAMPLE_BYTES`, or all of it).
+
+    A log that was cut short under its writer begins with a hole of NULs; that makes it no binary.
+    """
+    if not start:
+        return Content.EMPTY
+    if start.startswith(_GZIP):
+        return Content.GZIP
+    if start.startswith(_ZSTD):
+        return Content.ZSTD
+    sample = start[:SAMPLE_BYTES].strip(b"\0") or start.strip(b"\0")[:SAMPLE_BYTES]
+    if not sample:
+        return Content.EMPTY
+    if _is_binary(sample) or _SAFETENSORS.match(start):
+        return Content.BINARY
+    if sample.startswith(b"#!") or len(_CODE_LINE.findall(sample)) >= _CODE_LINES:
+        return Content.CODE
+    return Content.TEXT
+
+
+def _is_binary(sample: bytes) -> bool:
+    odd = len(sample) - len(sample.translate(None, _ODD))
+    if odd > _MOST_ODD * len(sample):
+        return True
+    undecodable = sample.decode("utf-8", "replace").count("\N{REPLACEMENT CHARACTER}")
+    return undecodable + odd > _MOST_UNDECODABLE * len(sample)

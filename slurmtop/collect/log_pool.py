@@ -1,0 +1,159 @@
+"""Two processes that parse logs side by side, for when one core would take too long.
+
+Bytes are read by slurmtop itself, through its Runner, and handed over; what comes back are the
+traces of a whole source. A child that ends early costs the sources that it had.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import sys
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from slurmtop.model.trace import Traces
+
+PROCESSES = 2
+_SCRIPT = Path(__file__).with_name("log_child.py")
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+
+
+class ReaderLost(Exception):
+    """The process that parsed a source has ended; ``str()`` says so for people."""
+
+
+class _Child:
+    """One process of ``log_child.py``, with a thread that waits for what comes back."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        handle = theirs.fileno()
+        try:
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", str(_SCRIPT), str(_PACKAGE_ROOT)],
+                dict(os.environ),
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, handle, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                ],
+            )
+        finally:
+            theirs.close()
+        self._connection: Connection[Any, Any] = Connection(ours.detach())
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[int, asyncio.Future[Traces]] = {}
+        self._sending = asyncio.Lock()
+        self._lost = False
+        self._thread = threading.Thread(target=self._receive, name="parsed logs", daemon=True)
+        self._thread.start()
+        self.open_sources = 0
+
+    async def send(self, *order: Any) -> None:
+        """One order. Waits while the child is busy, so that nothing piles up."""
+        async with self._sending:
+            if self._lost:
+                raise ReaderLost(_GONE)
+            try:
+                await asyncio.to_thread(self._connection.send, order)
+            except (OSError, ValueError):
+                raise ReaderLost(_GONE) from None
+
+    async def finish(self, key: int, size: int | None) -> Traces:
+        future: asyncio.Future[Traces] = self._loop.create_future()
+        self._waiting[key] = future
+        try:
+            await self.send("finish", key, size)
+            return await future
+        finally:
+            self._waiting.pop(key, None)
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                key, traces = self._connection.recv()
+                self._loop.call_soon_threadsafe(self._answer, key, traces)
+        except (EOFError, OSError, TypeError, ValueError):
+            # RuntimeError: the loop is closed, nobody waits any more.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._lose)
+
+    def _answer(self, key: int, traces: Traces) -> None:
+        future = self._waiting.get(key)
+        if future is not None and not future.done():
+            future.set_result(traces)
+
+    def _lose(self) -> None:
+        self._lost = True
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ReaderLost(_GONE))
+
+    def close(self) -> None:
+        """End it; it holds nothing that would have to be saved."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        self._thread.join(1.0)
+        self._connection.close()
+
+
+_GONE = "the process that reads logs ended; this one was not read"
+
+
+class PooledSource:
+    """One source that is parsed in a child. Its bytes go in order, its traces come back whole."""
+
+    def __init__(self, child: _Child, key: int, name: str, year: int | None) -> None:
+        self._child = child
+        self._key = key
+        self._opening: tuple[str, int | None] | None = (name, year)
+
+    async def feed(self, data: bytes) -> None:
+        await self._open()
+        await self._child.send("feed", self._key, data)
+
+    async def skip(self, count: int) -> None:
+        await self._open()
+        await self._child.send("skip", self._key, count)
+
+    async def finish(self, size: int | None) -> Traces:
+        await self._open()
+        try:
+            return await self._child.finish(self._key, size)
+        finally:
+            self._child.open_sources -= 1
+
+    async def _open(self) -> None:
+        if self._opening is not None:
+            opening, self._opening = self._opening, None
+            await self._child.send("open", self._key, *opening)
+
+
+class ParsePool:
+    """:data:`PROCESSES` children, started when the first source is opened. Close it always."""
+
+    def __init__(self, processes: int = PROCESSES) -> None:
+        self._processes = processes
+        self._children: list[_Child] = []
+        self._keys = itertools.count()
+
+    def open(self, name: str, year: int | None) -> PooledSource:
+        """A new source, in the child that has the fewest."""
+        if not self._children:
+            self._children = [_Child() for _ in range(self._processes)]
+        child = min(self._children, key=lambda one: one.open_sources)
+        child.open_sources += 1
+        return PooledSource(child, next(self._keys), name, year)
+
+    def close(self) -> None:
+        for child in self._children:
+            child.close()
+        self._children = []
