@@ -56,6 +56,14 @@ class PcieFatal(Event):
     device: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostHardware(Event):
+    """The kernel on broken hardware of the host itself: an uncorrected machine check, a memory
+    failure, a panic. Corrected errors are none."""
+
+    text: str = ""
+
+
 class Limit(StrEnum):
     SHM = "shm"
     """``No space left on device`` of /dev/shm, ``insufficient shared memory``, bus error."""

@@ -24,7 +24,7 @@ _SXID = re.compile(
     r"(?P<code>\d{1,9})(?:, (?P<severity>Fatal|Non-fatal|Always Fatal)\b)?,? ?(?P<text>.*)"
 )
 _CARD = re.compile(
-    r"The NVIDIA GPU (?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.\d)?"
+    r"(?:The NVIDIA GPU|NVRM: GPU) (?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.\d)?"
 )
 _UUID = re.compile(
     r"GPU at (?:PCI:)?(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\S{0,3} "
@@ -32,10 +32,11 @@ _UUID = re.compile(
 )
 _PID = re.compile(r"pid=['\"]?(?P<pid>\d{1,10})['\"]?(?:,|$)")
 _NAME = re.compile(r"name=(?P<name>[^,]{1,64})(?:,|$)")
-_FELL = "fallen off the bus"
+#: The words about a card that is gone.
+FELL = "fallen off the bus"
 _TEXT_CHARS = 400
 #: The last line of a three-line message stands this close behind its first.
-_MESSAGE_LINES = 3
+MESSAGE_LINES = 3
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BOOT = re.compile(r"\[\s*(?P<s>\d{1,12}\.\d{1,9})\]")
@@ -70,18 +71,16 @@ def _failure(rc: int | None, said: str) -> Failure | None:
 
 def _events(lines: list[str]) -> Iterator[KernelEvent]:
     for place, line in enumerate(lines):
-        if found := _SXID.search(line):
-            yield _event(KernelKind.SXID, line, found)
-        elif "NVRM:" in line and (found := _XID.search(line)):
-            yield _event(KernelKind.XID, line, found)
-        elif "NVRM:" in line and (found := _CARD.search(line)):
+        if (event := driver_event(line)) is not None:
+            yield event
+        elif found := find_card(line):
             message = [line[found.end() :]]
-            for later in lines[place + 1 : place + _MESSAGE_LINES]:
+            for later in lines[place + 1 : place + MESSAGE_LINES]:
                 if _CARD.search(later) or _XID.search(later):
                     break
                 message.append(later.partition("NVRM:")[2])
             text = " ".join(" ".join(message).split())
-            if _FELL in text:
+            if FELL in text:
                 time_text, clock_s = _time(line[: line.find("NVRM:")])
                 yield KernelEvent(
                     kind=KernelKind.LOST,
@@ -91,6 +90,20 @@ def _events(lines: list[str]) -> Iterator[KernelEvent]:
                     time_text=time_text,
                     clock_s=clock_s,
                 )
+
+
+def driver_event(line: str) -> KernelEvent | None:
+    """The Xid or SXid that one line tells."""
+    if found := _SXID.search(line):
+        return _event(KernelKind.SXID, line, found)
+    if "NVRM" in line and (found := _XID.search(line)):
+        return _event(KernelKind.XID, line, found)
+    return None
+
+
+def find_card(line: str) -> re.Match[str] | None:
+    """Where a line begins a message about a whole card (group ``bus``), of up to MESSAGE_LINES."""
+    return _CARD.search(line) if "NVRM:" in line else None
 
 
 def _event(kind: KernelKind, line: str, found: re.Match[str]) -> KernelEvent:

@@ -5,6 +5,15 @@ Each entry makes a fresh reader for one source.
 
 from collections.abc import Callable
 
+from slurmtop.parse.logs.kernel_words import KernelReader
+from slurmtop.parse.logs.limits import LimitReader
 from slurmtop.parse.logs.line import Reader
+from slurmtop.parse.logs.slurm_notes import SlurmNoteReader
+from slurmtop.parse.logs.slurm_words import SlurmReader
 
-READERS: tuple[Callable[[], Reader], ...] = ()
+READERS: tuple[Callable[[], Reader], ...] = (
+    SlurmReader,
+    SlurmNoteReader,
+    KernelReader,
+    LimitReader,
+)
