@@ -7,7 +7,21 @@ from collections.abc import Callable, Iterable
 
 from slurmtop.triage.finding import Finding
 from slurmtop.triage.picture import Picture
-from slurmtop.triage.rules import exits, interrupt, nccl_bug, program, slow, slurm_end, teardown
+from slurmtop.triage.rules import (
+    endpoints,
+    exits,
+    gpu,
+    hosts,
+    interrupt,
+    nccl_bug,
+    network,
+    program,
+    settings,
+    slow,
+    slurm_end,
+    startup,
+    teardown,
+)
 
 Rule = Callable[[Picture], Iterable[Finding]]
 
@@ -19,4 +33,10 @@ ALL: tuple[Rule, ...] = (
     teardown.find,
     slow.find,
     nccl_bug.find,
+    gpu.find,
+    hosts.find,
+    network.find,
+    endpoints.find,
+    startup.find,
+    settings.find,
 )

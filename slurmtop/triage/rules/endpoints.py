@@ -1,0 +1,292 @@
+"""Sockets: interfaces, the bootstrap, resets, closed connections, strangers, lost workers."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from slurmtop.model.events.launch import DeathSignal, Interrupted, WorkerLost
+from slurmtop.model.events.nccl import (
+    ClosedByLocalRank,
+    CommInit,
+    InitPhase,
+    NcclRetry,
+    NcclSetting,
+    NcclWarn,
+    Warn,
+)
+from slurmtop.model.events.program import ProgramSays, PyException, RankSeen
+from slurmtop.model.events.reports import BenchRow
+from slurmtop.model.events.slurm import StepEnded
+from slurmtop.model.events.torch import GlooError, GlooTrouble, NcclError, StoreEvent, StoreTrouble
+from slurmtop.model.trace import Event
+from slurmtop.model.verdict import Culprit, State
+from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules import lines
+from slurmtop.triage.rules.pairs import Ended, at_common_end, between, link_of, pairs_of, reporters
+
+#: Addresses that every host has for itself: loopback, link-local, bridges of containers.
+_LOCAL_ADDRESS = re.compile(r"^(127\.|169\.254\.|172\.17\.|192\.168\.122\.|::1$)")
+#: How gloo and c10d say that an interface or the host's own name is not to be had.
+_NO_INTERFACE = re.compile(
+    r"unable to find (address for|interface)|unsupported gloo device|"
+    r"unable to resolve hostname|no socket interface",
+    re.IGNORECASE,
+)
+_CANNOT_REACH = (StoreTrouble.CONNECT_TIMEOUT, StoreTrouble.REFUSED, StoreTrouble.NO_HOST)
+#: So many processes have to agree before the one that they all name is believed to have gone.
+_AGREE = 3
+
+
+def find(picture: Picture) -> Iterable[Finding]:
+    yield from _interface(picture)
+    yield from _bootstrap(picture)
+    yield from _foreign(picture)
+    yield from _resets(picture)
+    yield from _lost_workers(picture)
+    yield from _local_rank_gone(picture)
+    yield from _store_gone(picture)
+
+
+def _warns(picture: Picture, *kinds: Warn) -> list[NcclWarn]:
+    return [one for one in picture.of(NcclWarn) if one.kind in kinds]
+
+
+def _interface(picture: Picture) -> Iterator[Finding]:
+    """No interface, one without an address, or one that leads to no other host."""
+    told: list[Event] = [*_warns(picture, Warn.NO_INTERFACE, Warn.BAD_ADDRESS)]
+    told += [
+        one
+        for one in picture.of(PyException)
+        if not one.swallowed and _NO_INTERFACE.search(one.message)
+    ]
+    away = [one for one in _warns(picture, Warn.CONNECT) if _leads_nowhere(picture, one)]
+    if not told and not away:
+        return
+    told = lines.in_time(picture, told)
+    settings = [one for one in picture.of(NcclSetting) if one.name.endswith("_IFNAME")]
+    first = (told or away)[0]
+    yield Finding(
+        cls="net-interface-config",
+        weight=Weight.CAUSE if told else Weight.PATTERN,
+        summary="the network interface that was chosen is missing or has no address"
+        if told
+        else "ranks listen on an interface that leads to no other host",
+        state=State.FAILED,
+        at=first.at,
+        culprits=lines.failing(picture, told, "has no usable interface") if told else (),
+        shown=(
+            *lines.lines(picture, told, "no usable interface"),
+            *lines.lines(picture, away, "this address leads to no other host", limit=2),
+            *lines.lines(picture, settings, "this interface was asked for", limit=2),
+        ),
+        explains=lines.AFTER_A_DEATH,
+    )
+
+
+def _leads_nowhere(picture: Picture, warn: NcclWarn) -> bool:
+    """A peer's address that means another machine on every host, where there is more than one."""
+    if warn.peer is None or len(lines.hosts_seen(picture)) < 2:
+        return False
+    return _LOCAL_ADDRESS.match(warn.peer) is not None
+
+
+def _bootstrap(picture: Picture) -> Iterator[Finding]:
+    """Somebody could not connect: by NCCL, by the store, or only in attempts that go on."""
+    warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(picture, one)]
+    stores: list[Event] = []
+    retries: list[Event] = []
+    if not lines.began(picture):
+        stores = [one for one in picture.of(StoreEvent) if one.kind in _CANNOT_REACH]
+        stores += [one for one in picture.of(GlooError) if one.kind is GlooTrouble.REFUSED]
+        retries = [*picture.of(NcclRetry)]
+    told: Sequence[Event] = lines.in_time(picture, [*warns, *stores]) or retries
+    if not told:
+        return
+    refused = any("refused" in (one.error or one.text).lower() for one in warns)
+    sure = bool(warns) or any(
+        isinstance(one, StoreEvent) and one.kind is StoreTrouble.CONNECT_TIMEOUT for one in stores
+    )
+    shown = (
+        *lines.lines(picture, warns, "it could not connect"),
+        *lines.lines(picture, stores, "it could not reach the store"),
+        *lines.lines(picture, retries, "it tries again to connect", limit=2),
+    )
+    files = [one for one in picture.of(RankSeen) if (one.method or "").startswith("file:")]
+    if files and (refused or retries):
+        yield Finding(
+            cls="stale-rendezvous",
+            weight=Weight.CAUSE if refused else Weight.PATTERN,
+            summary="the address came from a file and nobody listens there: it is likely that of "
+            "an earlier run",
+            state=State.FAILED,
+            at=told[0].at,
+            shown=(
+                *lines.lines(picture, files, "the address is read from a file", limit=1),
+                *shown,
+            ),
+            explains=lines.AFTER_A_DEATH,
+        )
+    yield Finding(
+        cls="bootstrap-unreachable",
+        weight=Weight.PATTERN if sure else Weight.SYMPTOM,
+        summary=f"a rank could not connect{between(picture, warns)} while the job was set up",
+        state=State.FAILED if warns or stores else None,
+        at=told[0].at,
+        culprits=link_of(picture, warns),
+        shown=shown,
+        explains=lines.AFTER_A_STALL,
+    )
+
+
+def _foreign(picture: Picture) -> Iterator[Finding]:
+    warns = _warns(picture, Warn.FOREIGN)
+    if warns:
+        yield Finding(
+            cls="foreign-connection",
+            weight=Weight.PATTERN,
+            summary="something that is not part of the job connected to a port of it",
+            at=warns[0].at,
+            shown=lines.lines(picture, warns, "the other end does not speak NCCL's protocol"),
+            explains=frozenset({"peer-died", "socket-reset", "watchdog-timeout-unattributed"}),
+        )
+
+
+def _resets(picture: Picture) -> Iterator[Finding]:
+    """Connections that were reset or closed: an effect, whose cause is somewhere else."""
+    resets: list[Ended] = [
+        *_warns(picture, Warn.RESET),
+        *(one for one in picture.of(GlooError) if one.kind is GlooTrouble.RESET),
+    ]
+    closed: list[Ended] = [
+        *_warns(picture, Warn.CLOSED),
+        *(one for one in picture.of(GlooError) if one.kind is GlooTrouble.CLOSED),
+    ]
+    if resets:
+        yield _broken(picture, "socket-reset", resets, "an open connection was reset", "reset")
+    if closed:
+        yield _broken(
+            picture, "peer-died", closed, "another process closed its connection", "closed"
+        )
+    if resets or closed:
+        return
+    remote = [one for one in picture.of(NcclError) if one.result == "ncclRemoteError"]
+    if remote:
+        yield Finding(
+            cls="peer-died",
+            weight=Weight.SYMPTOM,
+            summary="a remote process ended or the network to it failed; nothing tells which",
+            state=State.FAILED,
+            at=remote[0].at,
+            shown=lines.lines(picture, remote, "NCCL lost the other end"),
+        )
+
+
+def _broken(picture: Picture, cls: str, warns: Sequence[Ended], summary: str, word: str) -> Finding:
+    culprits = _gone(picture, warns, f"every connection that was {word} led to it")
+    return Finding(
+        cls=cls,
+        weight=Weight.SYMPTOM,
+        summary=f"{summary}{between(picture, warns)}; the cause lies elsewhere",
+        state=State.FAILED,
+        at=lines.in_time(picture, warns)[0].at,
+        culprits=culprits or link_of(picture, warns),
+        shown=lines.lines(picture, warns, f"the other end {word} the connection"),
+    )
+
+
+def _gone(picture: Picture, warns: Sequence[Ended], reason: str) -> tuple[Culprit, ...]:
+    """The far end that several hosts name and that complains of nobody itself."""
+    complaining = {pair.near for pair in pairs_of(picture, warns)}
+    named = at_common_end(picture, warns, reason)
+    return tuple(one for one in named if one.host not in complaining)
+
+
+def _lost_workers(picture: Picture) -> Iterator[Finding]:
+    lost = picture.of(WorkerLost)
+    if not lost:
+        return
+    first = lost[0]
+    host = None if first.address is None else picture.name_of(first.address)
+    culprits: tuple[Culprit, ...] = ()
+    if host is not None or first.rank is not None:
+        reason = "its supervisor lost a worker there"
+        culprits = (Culprit(host=host, rank=first.rank, pid=first.pid, reason=reason),)
+    place = f" on {host}" if host else ""
+    yield Finding(
+        cls="peer-died",
+        weight=Weight.PATTERN,
+        summary=f"a worker died{place}, and its supervisor does not say why",
+        state=State.FAILED,
+        at=first.at,
+        culprits=culprits,
+        shown=lines.lines(picture, lost, "the supervisor lost this worker"),
+        explains=lines.AFTER_A_DEATH - {"python-exception"},
+    )
+
+
+def _local_rank_gone(picture: Picture) -> Iterator[Finding]:
+    """One local rank that all others of its host name, and that is none of those who speak.
+
+    At a normal end every rank closes its connections, so several are named.
+    """
+    if _normal_end(picture):
+        return
+    by_host: dict[str | None, list[ClosedByLocalRank]] = {}
+    for one in picture.of(ClosedByLocalRank):
+        by_host.setdefault(lines.host_of(picture, one.at), []).append(one)
+    for host, closed in by_host.items():
+        named = Counter(one.local_rank for one in closed)
+        if len(named) != 1 or reporters(picture, closed) < _AGREE:
+            continue
+        local_rank = next(iter(named))
+        if any(one.at.local_rank == local_rank for one in closed):
+            continue
+        reason = f"local rank {local_rank}: all others of the host say that it closed"
+        yield Finding(
+            cls="peer-died",
+            weight=Weight.PATTERN,
+            summary=f"local rank {local_rank}{f' on {host}' if host else ''} went away while "
+            "the others went on",
+            state=State.FAILED,
+            at=closed[0].at,
+            culprits=(Culprit(host=host, reason=reason),) if host else (),
+            shown=lines.lines(picture, closed, f"local rank {local_rank} closed its connection"),
+            explains=frozenset({"socket-reset"}),
+        )
+
+
+def _normal_end(picture: Picture) -> bool:
+    ended = any(
+        one.phase in (InitPhase.DESTROYED, InitPhase.ABORTED) for one in picture.of(CommInit)
+    )
+    bench = any(one.complete for one in picture.of(BenchRow))
+    told = picture.of(ProgramSays, Interrupted, DeathSignal, StepEnded)
+    return ended or bench or bool(told)
+
+
+def _store_gone(picture: Picture) -> Iterator[Finding]:
+    """The store broke: whoever served it (rank 0, or its agent) has gone."""
+    resets = [one for one in picture.of(StoreEvent) if one.kind is StoreTrouble.RESET]
+    if not resets:
+        return
+    owners = {one.owner for one in resets if one.owner is not None}
+    askers = {one.asking for one in resets if one.asking is not None}
+    culprits: tuple[Culprit, ...] = ()
+    if len(owners) == 1 and len(askers - owners) > 1 and not owners & picture.seen_ranks:
+        owner = next(iter(owners))
+        culprits = (Culprit(rank=owner, reason="several ranks lost the store that it serves"),)
+    yield Finding(
+        cls="peer-died",
+        weight=Weight.SYMPTOM,
+        summary="the store that rank 0 serves has gone; its log has the cause",
+        state=State.FAILED,
+        at=resets[0].at,
+        culprits=culprits,
+        shown=tuple(_named_first(picture, resets)),
+    )
+
+
+def _named_first(picture: Picture, resets: Sequence[StoreEvent]) -> Iterator[Shown]:
+    told = sorted(resets, key=lambda one: one.owner is None)
+    yield from lines.lines(picture, told, "the connection to the store broke")

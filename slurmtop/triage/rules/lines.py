@@ -1,0 +1,134 @@
+"""What the rules share: lines as evidence, who wrote them, what follows from a dead process."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from slurmtop.model.events.nccl import CommCalls, CommInit, Connected, InitPhase
+from slurmtop.model.events.program import Step
+from slurmtop.model.events.reports import BenchRow
+from slurmtop.model.events.torch import GroupStatus, WatchdogTimeout
+from slurmtop.model.trace import Event, Where
+from slurmtop.model.verdict import Culprit, NextStep
+from slurmtop.triage.finding import Shown
+from slurmtop.triage.picture import Picture
+
+#: What other processes report once one of a job has gone, whatever ended it.
+AFTER_A_DEATH = frozenset(
+    {
+        "peer-died",
+        "socket-reset",
+        "net-timeout",
+        "task-exit",
+        "missing-rank",
+        "watchdog-timeout-unattributed",
+        "heartbeat-unattributed",
+        "first-collective-stuck",
+        "startup-skew",
+        "rendezvous-timeout",
+        "bootstrap-unreachable",
+        "python-exception",
+        "user-interrupt",
+    }
+)
+#: What ranks report that wait for data which a broken transport never brings.
+AFTER_A_STALL = frozenset(
+    {
+        "peer-died",
+        "socket-reset",
+        "missing-rank",
+        "watchdog-timeout-unattributed",
+        "heartbeat-unattributed",
+        "first-collective-stuck",
+        "startup-skew",
+        "task-exit",
+        "python-exception",
+    }
+)
+
+_LINES = 4
+#: What may stand in a command that people paste.
+_HOST_NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,252}")
+
+
+def host_of(picture: Picture, at: Where) -> str | None:
+    """The host of a line's writer: by its own prefix, else by what its collector calls it."""
+    own = picture.host_of(at)
+    if own is not None or at.label is None:
+        return own
+    return picture.name_of(at.label)
+
+
+def writer(picture: Picture, at: Where) -> tuple[str | None, int | None, int | None]:
+    """(host, pid, rank) of a line's writer, as far as they are known."""
+    return host_of(picture, at), at.pid, picture.rank_of(at)
+
+
+def in_time(picture: Picture, events: Sequence[Event]) -> list[Event]:
+    """The events by the common clock where all have one, else as they were read."""
+    moments = [picture.moment(event.at) for event in events]
+    if any(moment is None for moment in moments):
+        return list(events)
+    order = sorted(range(len(events)), key=lambda place: moments[place] or 0.0)
+    return [events[place] for place in order]
+
+
+def lines(
+    picture: Picture, events: Iterable[Event], says: str, family: str = "log", limit: int = _LINES
+) -> tuple[Shown, ...]:
+    """One line of each writer, at most ``limit``, as evidence."""
+    seen: dict[tuple[str | None, int | None, int | None, str], Shown] = {}
+    for event in events:
+        seen.setdefault(
+            (*writer(picture, event.at), event.at.source), Shown(event.at, says, family)
+        )
+        if len(seen) >= limit:
+            break
+    return tuple(seen.values())
+
+
+def hosts_seen(picture: Picture) -> frozenset[str]:
+    """Every host that wrote at least one of the statements read."""
+    named = (host_of(picture, event.at) for event in picture.traces.events)
+    return frozenset(host for host in named if host is not None)
+
+
+def failing(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Culprit, ...]:
+    """Whoever wrote lines that tell of **their own** fault.
+
+    A fault that every rank reports, or every one of several hosts, is one of the program or the
+    set-up: then nobody is named (on a single host, the host). Of several ranks without a host
+    the first one is named, of several hosts each with its first rank.
+    """
+    told = in_time(picture, events)
+    ranks = list(dict.fromkeys(r for e in told if (r := picture.rank_of(e.at)) is not None))
+    everybody = len(ranks) > 1 and picture.seen_ranks <= set(ranks)
+    hosts = list(dict.fromkeys(h for e in told if (h := host_of(picture, e.at)) is not None))
+    if len(hosts) > 1 and hosts_seen(picture) <= set(hosts):
+        return ()
+    if not hosts:
+        return (Culprit(rank=ranks[0], reason=reason),) if ranks and not everybody else ()
+    named = []
+    for host in hosts:
+        own = [picture.rank_of(e.at) for e in told if host_of(picture, e.at) == host]
+        rank = None if everybody else next((one for one in own if one is not None), None)
+        named.append(Culprit(host=host, rank=rank, reason=reason))
+    return tuple(named)
+
+
+def began(picture: Picture) -> bool:
+    """Did set-up come to its end? True once a communicator was ready or the program moved on."""
+    if picture.of(Connected, CommCalls, Step, BenchRow, WatchdogTimeout, GroupStatus):
+        return True
+    return any(one.phase is not InitPhase.START for one in picture.of(CommInit))
+
+
+def went_on(picture: Picture, at: Where) -> bool:
+    """Did the program make a step after this line? False where nothing tells."""
+    return any(picture.before(at, step.at) for step in picture.of(Step))
+
+
+def on_host(host: str, label: str, command: str, why: str) -> tuple[NextStep, ...]:
+    """A command that reads something on a node of the job; none where the name is odd."""
+    if _HOST_NAME.fullmatch(host) is None:
+        return ()
+    return (NextStep(label, f"ssh {host} {command}", "read", why),)

@@ -1,0 +1,111 @@
+"""Settings and versions that have to be the same on all hosts of a job, and are not."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from slurmtop.model.events.nccl import NcclNetwork, NcclSetting, NcclVersion, NcclWarn, Warn
+from slurmtop.model.events.torch import NcclError
+from slurmtop.model.trace import Event
+from slurmtop.model.verdict import State
+from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules import lines
+
+#: What both ends of a transfer have to agree on. Interfaces, adapters, files and levels of
+#: output differ on purpose and are left out.
+_SHARED = frozenset(
+    {
+        "NCCL_ALGO",
+        "NCCL_BUFFSIZE",
+        "NCCL_COLLNET_ENABLE",
+        "NCCL_IB_DISABLE",
+        "NCCL_LL128_BUFFSIZE",
+        "NCCL_LL_BUFFSIZE",
+        "NCCL_MAX_NCHANNELS",
+        "NCCL_MIN_NCHANNELS",
+        "NCCL_NET",
+        "NCCL_NET_PLUGIN",
+        "NCCL_NTHREADS",
+        "NCCL_NVLS_ENABLE",
+        "NCCL_P2P_NET_CHUNKSIZE",
+        "NCCL_PROTO",
+    }
+)
+
+
+def find(picture: Picture) -> Iterable[Finding]:
+    yield from _environment(picture)
+    yield from _versions(picture)
+
+
+def _environment(picture: Picture) -> Iterator[Finding]:
+    differing = [*_settings(picture), *_networks(picture)]
+    if not differing:
+        return
+    sizes = [one for one in picture.of(NcclWarn) if one.kind is Warn.SIZE_MISMATCH]
+    broke = bool(sizes or picture.of(NcclError))
+    names = sorted({one.name for one in differing if isinstance(one, NcclSetting)})
+    yield Finding(
+        cls="env-mismatch",
+        weight=Weight.CAUSE if sizes else Weight.PATTERN if broke else Weight.NOTE,
+        summary=f"the hosts of this job differ in {', '.join(names) or 'the network they use'}",
+        state=State.FAILED if broke else None,
+        at=(sizes or differing)[0].at,
+        shown=(
+            *lines.lines(picture, sizes, "the two ends differ in size", limit=3),
+            *(Shown(one.at, "another host has another value") for one in differing[:4]),
+        ),
+        explains=lines.AFTER_A_STALL | {"net-nic-ordering"},
+    )
+
+
+def _settings(picture: Picture) -> list[Event]:
+    """One line for each value of a setting that no two hosts share."""
+    by_name: dict[str, dict[str, dict[str, NcclSetting]]] = {}
+    for one in picture.of(NcclSetting):
+        host = lines.host_of(picture, one.at)
+        if host is not None and one.name in _SHARED:
+            by_name.setdefault(one.name, {}).setdefault(host, {}).setdefault(one.value, one)
+    return [one for hosts in by_name.values() for one in _apart(hosts)]
+
+
+def _networks(picture: Picture) -> list[Event]:
+    """Hosts that chose different networks: one InfiniBand, another sockets."""
+    hosts: dict[str, dict[str, NcclNetwork]] = {}
+    for one in picture.of(NcclNetwork):
+        host = lines.host_of(picture, one.at)
+        if host is not None and one.name is not None:
+            hosts.setdefault(host, {}).setdefault(one.name.casefold(), one)
+    return [*_apart(hosts)]
+
+
+def _apart(hosts: Mapping[str, Mapping[str, Event]]) -> list[Event]:
+    """The lines of two hosts that have no value in common; none where all hosts share one."""
+    named = [(host, set(values)) for host, values in sorted(hosts.items())]
+    for place, (host, values) in enumerate(named):
+        for other, theirs in named[place + 1 :]:
+            if not values & theirs:
+                return [*list(hosts[host].values())[:2], *list(hosts[other].values())[:2]]
+    return []
+
+
+def _versions(picture: Picture) -> Iterator[Finding]:
+    warns = [one for one in picture.of(NcclWarn) if one.kind is Warn.VERSION_MISMATCH]
+    hosts: dict[str, dict[str, Event]] = {}
+    for told in picture.of(NcclVersion):
+        if (host := lines.host_of(picture, told.at)) is not None:
+            hosts.setdefault(host, {}).setdefault(told.version, told)
+    apart = _apart(hosts)
+    if not warns and not apart:
+        return
+    yield Finding(
+        cls="version-mismatch",
+        weight=Weight.CAUSE if warns else Weight.PATTERN,
+        summary="hosts of this job run different versions of NCCL",
+        state=State.FAILED if warns else None,
+        at=(warns or apart)[0].at,
+        shown=(
+            *lines.lines(picture, warns, "two ranks have different versions"),
+            *(Shown(one.at, "the version of this host") for one in apart),
+        ),
+        explains=lines.AFTER_A_STALL | {"rank-count-mismatch", "env-mismatch"},
+    )
