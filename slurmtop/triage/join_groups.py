@@ -87,9 +87,32 @@ def _groups_of_timeouts(
     out: dict[tuple[str, int], Group] = {}
     for event in bare:
         found = statuses.get((*_writer(event, ranks), event.seq), set())
+        if not found:
+            found = _same_position(event, statuses, ranks)
         if len(found) == 1:
             out[event.at.source, event.at.order] = next(iter(found))
     return out
+
+
+#: Positions from here on do not meet by chance in two groups.
+_TELLING_POSITION = 100
+
+
+def _same_position(
+    event: WatchdogTimeout,
+    statuses: Mapping[tuple[str, int | None, int | None], set[Group]],
+    ranks: Mapping[tuple[str, int], int],
+) -> set[Group]:
+    """The default group, where it is the only group told and another rank hangs at this high
+    position of it: a line cut off before its status."""
+    told = {group for groups in statuses.values() for group in groups}
+    there = {seq for _, _, seq in statuses}
+    writer = ranks.get((event.at.source, event.at.order), event.group_rank)
+    if len(told) != 1 or event.seq not in there or writer != event.group_rank:
+        return set()
+    (only,) = told
+    default = only.guid in (None, DEFAULT) and (only.id == 0 or only.desc == "default_pg")
+    return told if default and (event.seq or 0) >= _TELLING_POSITION else set()
 
 
 def _writer(event: OfGroup, ranks: Mapping[tuple[str, int], int]) -> tuple[str, int | None]:
@@ -111,6 +134,9 @@ def _told(event: OfGroup, writer: int | None) -> _Told | None:
             numel_out=event.numel_out,
         )
     if isinstance(event, GroupStatus):
+        if event.seq is None:
+            # The line of every half a minute: it may be hours older than the hang.
+            return None
         return replace(one, timed_out=event.seq, enqueued=event.enqueued, completed=event.completed)
     if isinstance(event, DumpSignal):
         return replace(one, enqueued=event.enqueued, completed=event.completed)

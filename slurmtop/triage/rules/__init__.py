@@ -8,19 +8,24 @@ from collections.abc import Callable, Iterable
 from slurmtop.triage.finding import Finding
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import (
+    call_lines,
+    collectives,
     endpoints,
     exits,
     gpu,
     hosts,
     interrupt,
+    missing,
     nccl_bug,
     network,
     program,
+    reported,
     settings,
     slow,
     slurm_end,
     startup,
     teardown,
+    timeouts,
 )
 
 Rule = Callable[[Picture], Iterable[Finding]]
@@ -39,4 +44,9 @@ ALL: tuple[Rule, ...] = (
     endpoints.find,
     startup.find,
     settings.find,
+    collectives.find,
+    reported.find,
+    call_lines.find,
+    missing.find,
+    timeouts.find,
 )

@@ -1,0 +1,299 @@
+"""Timeouts: what a rank did on the host meanwhile, and what the log alone does not explain.
+
+The watchdog's line names an operation and a rank that waited. It is a victim, as a rule; without
+more than such lines the right answer is that nobody can be named.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from slurmtop.model.events.program import Closing, Doing, Phase, ProgramSays, Step
+from slurmtop.model.events.torch import (
+    DumpSignal,
+    FailedStack,
+    GroupStatus,
+    Heartbeat,
+    OfGroup,
+    ParamsDiffer,
+    TakenDown,
+    WatchdogTimeout,
+)
+from slurmtop.model.trace import Event, Where
+from slurmtop.model.verdict import Collective, Culprit
+from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.ops import PAIR_OPS, plain_op
+from slurmtop.triage.picture import Picture
+from slurmtop.triage.waiting import (
+    WAITED,
+    WAITED_OR_LEFT,
+    culprits,
+    pending,
+    ranks_words,
+    told_whole,
+    waiters,
+)
+
+_DOING_WORDS = {
+    Doing.EVALUATING: "evaluating",
+    Doing.SAVING: "saving",
+    Doing.LOADING: "loading",
+    Doing.PREPARING: "preparing data",
+    Doing.COMPILING: "compiling",
+}
+#: Phases before the first step.
+_START = frozenset({Doing.LOADING, Doing.PREPARING, Doing.COMPILING})
+_SHOWN = 6
+_FIRST = 1
+
+
+def find(picture: Picture) -> Iterator[Finding]:
+    """Host work, start-up, the first collective, and the timeouts that stay unexplained."""
+    timeouts = picture.of(WatchdogTimeout)
+    told = [e for e in picture.of(*_SPEAKING) if not _periodic(e)]
+    if timeouts or told:
+        yield _unattributed(picture, timeouts, told)
+        yield from _host_work(picture, timeouts)
+        yield from _first_stuck(picture, timeouts)
+        yield from _one_more(picture, timeouts)
+    yield from _heartbeat(picture)
+    yield from _nobody_there(picture)
+
+
+_SPEAKING: tuple[type[OfGroup], ...] = (GroupStatus, DumpSignal, FailedStack, TakenDown)
+
+
+def _periodic(event: OfGroup) -> bool:
+    return isinstance(event, GroupStatus) and event.seq is None
+
+
+def _unattributed(
+    picture: Picture, timeouts: Sequence[WatchdogTimeout], told: Sequence[OfGroup]
+) -> Finding:
+    events: list[OfGroup] = [*timeouts, *told]
+    first = picture.earliest(events) or events[0]
+    best = timeouts[0] if timeouts else None
+    ranks = sorted(waiters(picture))
+    who = f"{ranks_words(ranks)} waited" if ranks else "a rank waited"
+    what = _op_words(timeouts) or "a collective"
+    return Finding(
+        cls="watchdog-timeout-unattributed",
+        weight=Weight.SYMPTOM,
+        summary=f"{who[0].upper()}{who[1:]} in {what} until the watchdog ended it; "
+        "the lines at hand tell neither who kept it waiting nor why",
+        at=first.at,
+        shown=_lines(picture, timeouts, told),
+        collective=_collective(best, told),
+        explains=frozenset({"heartbeat-unattributed", "task-exit", "peer-died", "socket-reset"}),
+    )
+
+
+def _op_words(timeouts: Sequence[WatchdogTimeout]) -> str | None:
+    ops = {plain_op(event.op) for event in timeouts} - {None}
+    seqs = {event.seq for event in timeouts}
+    if len(ops) != 1:
+        return None
+    seq = next(iter(seqs)) if len(seqs) == 1 else None
+    op = next(iter(ops))
+    return f"{op} {seq}" if seq is not None else op
+
+
+def _lines(
+    picture: Picture, timeouts: Sequence[WatchdogTimeout], told: Sequence[OfGroup]
+) -> tuple[Shown, ...]:
+    """A timeout of each rank first, then one line of each other kind."""
+    out: dict[object, Shown] = {}
+    for event in timeouts:
+        rank = picture.rank_of(event.at)
+        key = (rank if rank is not None else event.group_rank, event.seq)
+        if len(out) < _SHOWN - 2:
+            out.setdefault(key, Shown(event.at, "this rank waited until the timeout"))
+    says = {
+        GroupStatus: "how far this rank had come",
+        DumpSignal: "it passes on or tells that a timeout came",
+        FailedStack: "where it called the operation",
+        TakenDown: "the watchdog ends the process",
+    }
+    for kind, words in says.items():
+        for other in told:
+            if isinstance(other, kind):
+                out.setdefault(kind, Shown(other.at, words))
+    return tuple(out.values())[: _SHOWN + 2]
+
+
+def _collective(best: WatchdogTimeout | None, told: Sequence[OfGroup]) -> Collective | None:
+    if best is None:
+        frames = [e.frames for e in told if isinstance(e, FailedStack) and e.frames]
+        op = plain_op(frames[0][0].split(" ", 1)[0]) if frames else None
+        return Collective(op=op) if op else None
+    group = best.group
+    if group is None:
+        statuses = [e.group for e in told if isinstance(e, GroupStatus) and e.seq == best.seq]
+        group = next((one for one in statuses if one is not None), None)
+    name = None if group is None else group.desc or group.guid
+    return Collective(op=plain_op(best.op), seq=best.seq, group=name)
+
+
+# A rank that worked on the host meanwhile
+
+
+def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterator[Finding]:
+    """A phase that somebody began and did not end before the others' timeout."""
+    if not timeouts:
+        return
+    first = picture.earliest(timeouts) or timeouts[0]
+    open_phases = [p for p in picture.of(Phase) if _still_on(picture, p, first.at)]
+    if not open_phases:
+        return
+    phase = open_phases[-1]
+    waiting = waiters(picture) | pending(picture)
+    writer = picture.rank_of(phase.at)
+    if writer in waiting:
+        return
+    alone = _one_log(picture)
+    named: tuple[Culprit, ...] = ()
+    reason = f"was {_DOING_WORDS[phase.doing]} while the others waited"
+    if writer is not None and told_whole(picture):
+        named = culprits(picture, [writer], reason)
+    elif writer is None and 0 in waiting:
+        # The lines without a rank are the first rank's, as a rule, and that one waited itself.
+        return
+    elif alone and len(waiting) > 1:
+        named = culprits(picture, [0], f"the process that logs for all {reason}")
+    early = phase.doing in _START and all(e.seq is not None and e.seq <= _FIRST for e in timeouts)
+    words = f"One process was {_DOING_WORDS[phase.doing]} while {ranks_words(waiting)} waited"
+    if not waiting:
+        return
+    yield Finding(
+        cls="startup-skew" if early else "host-work-exceeds-timeout",
+        weight=Weight.PATTERN,
+        summary=f"{words} in {_op_words(timeouts) or 'a collective'} past the timeout",
+        at=phase.at,
+        culprits=() if early else named,
+        shown=(
+            Shown(phase.at, f"{_DOING_WORDS[phase.doing]} begins here, its end is not there"),
+            *(Shown(event.at, "this rank waited until the timeout") for event in timeouts[:4]),
+        ),
+        collective=_collective(first, picture.of(GroupStatus)),
+        explains=WAITED_OR_LEFT - {"startup-skew"},
+    )
+
+
+def _one_log(picture: Picture) -> bool:
+    """Is it one log of all ranks, read as a whole? Then what a rank says stands in it."""
+    return len(picture.traces.sources) == 1 and told_whole(picture)
+
+
+def _still_on(picture: Picture, phase: Phase, until: Where) -> bool:
+    """Had this phase begun and not ended when the first timeout came?"""
+    if phase.over or picture.before(phase.at, until) is not True:
+        return False
+    for later in picture.of(Phase, Step):
+        if not _same_writer(picture, phase.at, later.at):
+            continue
+        if picture.before(phase.at, later.at) is not True:
+            continue
+        ends = later.over and later.doing is phase.doing if isinstance(later, Phase) else True
+        if ends and picture.before(later.at, until) is True:
+            return False
+    return True
+
+
+def _same_writer(picture: Picture, one: Where, other: Where) -> bool:
+    a, b = picture.rank_of(one), picture.rank_of(other)
+    return one.source == other.source and (a is None or b is None or a == b)
+
+
+# The first collective, and one too many at the end
+
+
+def _first_stuck(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterator[Finding]:
+    """Every rank that speaks waits in the very first collective of its group."""
+    seqs = {event.seq for event in timeouts}
+    statuses = {e.seq for e in picture.of(GroupStatus) if e.seq is not None}
+    if not timeouts or seqs | statuses != {_FIRST}:
+        return
+    if any(plain_op(event.op) in PAIR_OPS for event in timeouts):
+        return
+    first = picture.earliest(timeouts) or timeouts[0]
+    yield Finding(
+        cls="first-collective-stuck",
+        weight=Weight.PATTERN,
+        summary="The very first collective of the group never ended, although every rank that "
+        f"speaks ({ranks_words(waiters(picture))}) entered it",
+        at=first.at,
+        shown=_lines(picture, timeouts, picture.of(GroupStatus)),
+        collective=_collective(first, picture.of(GroupStatus)),
+        explains=WAITED_OR_LEFT - {"first-collective-stuck"},
+    )
+
+
+def _one_more(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterator[Finding]:
+    """The training had finished, and then somebody waited in a barrier that others never made."""
+    if not timeouts:
+        return
+    first = picture.earliest(timeouts) or timeouts[0]
+    over = [
+        event
+        for event in picture.of(ProgramSays)
+        if event.closing in (Closing.FINISHED, Closing.TIME_UP)
+        and picture.before(event.at, first.at) is True
+    ]
+    small = all(
+        plain_op(e.op) == "barrier" or (plain_op(e.op) == "allreduce" and e.numel_in == 1)
+        for e in timeouts
+    )
+    if not over or not small:
+        return
+    yield Finding(
+        cls="collective-order-skew",
+        weight=Weight.PATTERN,
+        summary="The training was over, and one more barrier was called than all ranks took "
+        f"part in: {ranks_words(waiters(picture) or {0})} waited in it",
+        at=over[-1].at,
+        shown=(
+            Shown(over[-1].at, "the program says that it is done"),
+            *(Shown(event.at, "a barrier after that") for event in timeouts[:4]),
+        ),
+        collective=_collective(first, picture.of(GroupStatus)),
+        explains=WAITED_OR_LEFT,
+    )
+
+
+# Nothing but effects
+
+
+def _heartbeat(picture: Picture) -> Iterator[Finding]:
+    beats = picture.of(Heartbeat)
+    if not beats:
+        return
+    yield Finding(
+        cls="heartbeat-unattributed",
+        weight=Weight.SYMPTOM,
+        summary="The watchdog thread itself was stuck; its message does not tell why",
+        at=(picture.earliest(beats) or beats[0]).at,
+        shown=_one_each(picture, beats, "its watchdog made no progress"),
+        explains=frozenset({"task-exit", "peer-died", "socket-reset"}),
+    )
+
+
+def _one_each(picture: Picture, events: Sequence[Event], says: str) -> tuple[Shown, ...]:
+    out: dict[object, Shown] = {}
+    for event in events:
+        out.setdefault(picture.rank_of(event.at), Shown(event.at, says))
+    return tuple(out.values())[:_SHOWN]
+
+
+def _nobody_there(picture: Picture) -> Iterator[Finding]:
+    """``rank 0 has inconsistent 0 params``: that rank sent nothing; its model is not another."""
+    events = [e for e in picture.of(ParamsDiffer) if e.none_there]
+    if not events:
+        return
+    yield Finding(
+        cls="first-collective-stuck",
+        weight=Weight.PATTERN,
+        summary="DDP's first exchange brought nothing from another rank; the models need not "
+        "differ",
+        at=events[0].at,
+        shown=tuple(Shown(e.at, "0 parameters there: nothing arrived") for e in events[:4]),
+        collective=Collective(op="_verify_params_across_processes"),
+        explains=WAITED | {"python-exception", "peer-died", "task-exit"},
+    )
