@@ -15,7 +15,7 @@ class NcclVersion(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclSetting(Event):
-    """``NCCL_IB_HCA set by environment to mlx5_0``."""
+    """``NCCL_IB_HCA set by environment to mlx5_0``. Once a process and value."""
 
     name: str
     value: str
@@ -25,7 +25,8 @@ class NcclSetting(Event):
 class NcclAddress(Event):
     """The address a process listens on: ``Bootstrap : Using eth0:10.0.0.1<0>``, ``OOB eth0:…``.
 
-    It ties an address that peers name to the host of the line.
+    It ties an address that peers name to the host of the line. Bridges that have one address on
+    every host (``docker0``, loopback) are left out. ``address`` is as in ``NcclWarn.peer``.
     """
 
     interface: str
@@ -42,6 +43,8 @@ class NcclNetwork(Event):
 class InitPhase(StrEnum):
     START = "start"
     COMPLETE = "complete"
+    LEAVING = "leaving"
+    """``Destroy START``, ``Abort START`` …: it was told to end (2.28 and newer say so)."""
     DESTROYED = "destroyed"
     ABORTED = "aborted"
 
@@ -93,7 +96,8 @@ class Channel(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected(Event):
-    """``Connected all rings`` or ``Connected all trees``: init has come so far."""
+    """``Connected all rings`` or ``Connected all trees``: init has come so far. First of each
+    process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,37 +140,45 @@ class Warn(StrEnum):
     """What a WARN (or the ``Last error`` of PyTorch, which quotes one) is about."""
 
     IB_COMPLETION = "ib completion"
-    """``status`` and ``vendor`` of a failed work request; ``peer`` is the other end."""
+    """``status`` (of ibv_wc_status) and ``vendor`` of a failed work request; ``peer`` is the other
+    end. Of EFA: ``call`` is ``libfabric``, ``status`` None, ``vendor`` the provider's number."""
     IB_EVENT = "ib event"
-    """``detail`` is the event; the adapter (``device``) of **this** host."""
+    """``error`` is the event, as libibverbs words it; the adapter (``device``) of **this** host."""
     IB_CALL = "ib call"
-    """An ibv_ call failed: ``call``, ``error``."""
+    """A call to the adapter's library failed: ``call``, ``error``, maybe ``device``."""
     IB_MEMORY = "ib memory"
-    """Registering memory failed (memlock, EFA)."""
+    """Registering or pinning memory failed (memlock, EFA): ``call``, ``error``."""
     SIZE_MISMATCH = "size mismatch"
-    """The two ends of one transfer differ in bytes: ``sizes`` (here, there)."""
+    """The two ends of one transfer differ in bytes: ``sizes`` (here, there). ``call`` is
+    ``bootstrap`` where it was no collective's data."""
+    CALLS_DIFFER = "calls differ"
+    """NCCL compared the calls of its ranks and they differ (2.4): ``ranks`` is about where."""
     CLOSED = "closed"
     """The other end closed the connection."""
     RESET = "reset"
+    """An established connection broke: ``call`` (recv, send …) and ``error``."""
     CONNECT = "connect"
-    """Connecting failed: ``error`` is refused, timed out, no route …"""
+    """Connecting failed for good: ``error`` is e.g. ``Connection refused``."""
     NO_INTERFACE = "no interface"
     BAD_ADDRESS = "bad address"
     FOREIGN = "foreign"
-    """Something that speaks another protocol knocked (wrong magic)."""
+    """Something that speaks another protocol knocked (wrong magic); newer NCCL says it as INFO."""
     DUPLICATE_RANK = "duplicate rank"
     """``ranks``: (rank, nranks)."""
     RANK_COUNT = "rank count"
     """``sizes``: what two processes believe the number of ranks to be."""
     VERSION_MISMATCH = "version mismatch"
+    """``ranks`` are the two, ``sizes`` their versions as numbers (22705 is 2.27.5)."""
     DUPLICATE_GPU = "duplicate gpu"
-    """``ranks`` are the two, ``device`` the bus id."""
+    """``ranks`` are the two (not told from 2.30 on), ``device`` the bus id."""
     OUT_OF_MEMORY = "out of memory"
     """CUDA memory, inside NCCL."""
     CUDA = "cuda"
-    """Another CUDA failure: ``error``."""
+    """Another CUDA failure: ``error``, and ``status`` is CUDA's number where it is told."""
+    P2P = "p2p"
+    """GPUs joined by NVLink cannot reach each other: NCCL gives up on the host."""
     NVLS = "nvls"
-    """NVLink multicast could not be set up."""
+    """NVLink multicast (or MNNVL) could not be set up: ``error`` and ``status`` of CUDA."""
     SHM = "shm"
     """The shared memory of the host is too small or not to be written."""
     HOST_MEMORY = "host memory"
@@ -179,7 +191,8 @@ class Warn(StrEnum):
     PROXY = "proxy"
     """The proxy or service thread passes on what happened elsewhere: an effect."""
     BENIGN = "benign"
-    """Seen on healthy clusters: no InfiniBand here, client reregistration, port active."""
+    """Seen on healthy clusters: no InfiniBand here, client reregistration, port active. An event
+    of the adapter has ``error`` and ``device`` as in ``IB_EVENT``."""
     OTHER = "other"
 
 
@@ -201,6 +214,9 @@ class NcclWarn(Event):
     device: str | None = None
     ranks: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
+    local_gid: str | None = None
+    remote_gid: str | None = None
+    """Addresses of the two adapters, IPv4 ones as IPv4."""
     quoted: bool = False
 
 
@@ -213,7 +229,10 @@ class ClosedByLocalRank(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclRetry(Event):
-    """INFO, a connect is tried again: ``Call to connect returned Connection refused, retrying``."""
+    """INFO, a connect is tried again: ``Call to connect returned Connection refused, retrying``.
+
+    The first of each process, error and peer: old versions try 20,000 times.
+    """
 
     error: str
     peer: str | None = None
@@ -221,7 +240,8 @@ class NcclRetry(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclChain(Event):
-    """``transport/net.cc:1298 -> 6``: a failed call on its way up. First of each process only.
+    """``transport/net.cc:1298 -> 6``: a failed call on its way up, the first of each process and
+    result.
 
     ``result``: 1 CUDA, 2 system, 3 internal, 4 argument, 5 usage, 6 remote, 8 timeout.
     """

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from slurmtop.parse.logs.kernel_words import KernelReader
 from slurmtop.parse.logs.limits import LimitReader
 from slurmtop.parse.logs.line import Reader
+from slurmtop.parse.logs.nccl import NcclReader
 from slurmtop.parse.logs.slurm_notes import SlurmNoteReader
 from slurmtop.parse.logs.slurm_words import SlurmReader
 
@@ -16,4 +17,5 @@ READERS: tuple[Callable[[], Reader], ...] = (
     SlurmNoteReader,
     KernelReader,
     LimitReader,
+    NcclReader,
 )
