@@ -113,6 +113,8 @@ class Source:
     last_stamped: Where | None = None
     spacing_s: float | None = None
     """The usual time between its stamped lines (median), None for fewer than three."""
+    dropped_events: int = 0
+    """Events of kinds that came thousands of times, between the first and the last ones kept."""
 
 
 @dataclass(frozen=True, slots=True)

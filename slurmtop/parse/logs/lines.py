@@ -26,8 +26,11 @@ _ESCAPES = re.compile(
 )
 
 
-def _text(raw: bytes, *, finished: bool = True) -> str:
-    """``finished`` false: a character cut at the end is left away, not shown as U+FFFD."""
+def decoded(raw: bytes, *, finished: bool = True) -> str:
+    """The text of one line without escapes, at most :data:`LINE_LIMIT` characters.
+
+    ``finished`` false: a character cut at the end is left away, not shown as U+FFFD.
+    """
     if len(raw) > _HELD:
         raw = raw[:_HELD]
         finished = False
@@ -87,7 +90,7 @@ class LineDecoder:
     def _line(self, *, finished: bool = True) -> LogLine:
         # A bar clears itself with blanks; the terminal's reader remembers what stood there.
         raw = self._drawn if self._state_blank and self._drawn else self._state
-        return LogLine(_text(raw, finished=finished), self._number, self._start)
+        return LogLine(decoded(raw, finished=finished), self._number, self._start)
 
     def _next_line(self) -> None:
         self._start = self._end

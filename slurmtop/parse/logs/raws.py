@@ -1,0 +1,191 @@
+"""Blocks of bytes to raw lines with their places, whatever the bytes are.
+
+Source: any log; a bar redraws itself in one raw line, a hole of a sparse file is zeros::
+
+    step 1\\r\\n
+     45%|####5     | 450/1000\\r 46%|####6     | 460/1000\\x00\\x00\\x00
+
+A raw line ends at ``\\n``. It is kept as bytes, because most lines of a long log are never looked
+at. UTF-16 is turned into UTF-8; offsets still count bytes of the file.
+"""
+
+import codecs
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from slurmtop.parse.logs.lines import decoded
+
+#: Bytes kept of a line that does not end: more than is ever shown of one.
+_HELD = 17_000
+_BAR_HELD = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One raw line, or one state of a bar in it. ``place`` counts them in reading order."""
+
+    data: bytes
+    number: int | None
+    offset: int
+    place: int
+
+    def text(self) -> str:
+        """Without escapes and zeros, at most 4,000 characters."""
+        data = self.data
+        return decoded(data.replace(b"\0", b"") if b"\0" in data else data)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Raw lines that stand behind one another; the fields are those of the first."""
+
+    lines: list[bytes]
+    number: int | None
+    offset: int
+    place: int
+    wide: bool = False
+    """The file is UTF-16."""
+    dropped: int = 0
+    """Bytes of the first line that were not kept."""
+
+    def starts(self) -> list[int]:
+        """Bytes from the first line to each of them, and to the end of the last."""
+        sizes = [_size(line, self.wide) + 1 + self.wide for line in self.lines]
+        if sizes:
+            sizes[0] += self.dropped
+        return list(accumulate(sizes, initial=0))
+
+    def raws(self, wanted: Iterable[int]) -> Iterator[Raw]:
+        """The lines at these places, a bar's states one by one."""
+        starts = self.starts()
+        for index in wanted:
+            data = self.lines[index]
+            number = None if self.number is None else self.number + index
+            offset = self.offset + starts[index]
+            place = self.place + index
+            if b"\r" not in data:
+                yield Raw(data, number, offset, place)
+                continue
+            for state in data.split(b"\r"):
+                if state and not state.isspace():
+                    yield Raw(state, number, offset, place)
+                offset += _size(state, self.wide) + 1 + self.wide
+
+
+class RawLines:
+    """Turns the bytes of one file into blocks of raw lines."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        """Bytes from the start of the file to the end of what was fed or skipped."""
+        self._at = 0
+        self._number: int | None = 1
+        self._place = 0
+        self._rest = b""
+        self._dropped = 0
+        self._inside = False
+        self._wide: codecs.IncrementalDecoder | None = None
+
+    @property
+    def place(self) -> int:
+        """That of the next line."""
+        return self._place
+
+    @property
+    def unfinished(self) -> bool:
+        """The last line has no end (yet)."""
+        return bool(self._rest)
+
+    def feed(self, data: bytes) -> list[Block]:
+        """The lines that ``data`` finished; states of a bar that never ends a line, too."""
+        if self.end == 0:
+            self._wide = _wide_decoder(data)
+        self.end += len(data)
+        if self._wide is not None:
+            data = self._wide.decode(data).encode("utf-8", "replace")
+        if self._inside:
+            data = self._behind_cut(data)
+        lines = data.split(b"\n")
+        last = lines.pop()
+        blocks = [self._block(lines)] if lines else []
+        self._rest += last
+        if len(self._rest) > _BAR_HELD:
+            blocks += self._shorten()
+        return blocks
+
+    def skip(self, count: int, number: int | None = None) -> list[Block]:
+        """``count`` bytes are left out; ``number`` is the line in which the next byte stands."""
+        blocks = self.finish()
+        self.end += count
+        self._at = self.end
+        self._number = number
+        self._inside = True
+        return blocks
+
+    def finish(self) -> list[Block]:
+        """The last line, where the file ended without ``\\n``."""
+        return [self._block([b""])] if self._rest else []
+
+    def _block(self, lines: list[bytes]) -> Block:
+        lines[0] = self._rest + lines[0]
+        wide = self._wide is not None
+        block = Block(lines, self._number, self._at, self._place, wide, self._dropped)
+        self._at += self._dropped + sum(_size(line, wide) for line in lines)
+        self._at += len(lines) * (1 + wide)
+        self._place += len(lines)
+        if self._number is not None:
+            self._number += len(lines)
+        self._rest, self._dropped = b"", 0
+        return block
+
+    def _behind_cut(self, data: bytes) -> bytes:
+        """``data`` from where the first whole line, or state of a bar, begins."""
+        ends = [at for at in (data.find(b"\n"), data.find(b"\r")) if at >= 0]
+        wide = self._wide is not None
+        if not ends:
+            self._at += _size(data, wide)
+            return b""
+        cut = min(ends)
+        if data[cut : cut + 1] == b"\n" and self._number is not None:
+            self._number += 1
+        self._at += _size(data[:cut], wide) + 1 + wide
+        self._inside = False
+        return data[cut + 1 :]
+
+    def _shorten(self) -> list[Block]:
+        wide = self._wide is not None
+        blocks: list[Block] = []
+        cut = self._rest.rfind(b"\r")
+        if cut > 0:
+            states, rest = self._rest[:cut], self._rest[cut + 1 :]
+            blocks.append(Block([states], self._number, self._at, self._place, wide, self._dropped))
+            self._at += self._dropped + _size(states, wide) + 1 + wide
+            self._place += 1
+            self._rest, self._dropped = rest, 0
+        text = self._rest.lstrip(b"\0")
+        self._at += (len(self._rest) - len(text)) * (1 + wide)
+        self._dropped += _size(text[_HELD:], wide)
+        self._rest = text[:_HELD]
+        return blocks
+
+
+def _size(line: bytes, wide: bool) -> int:
+    if not wide:
+        return len(line)
+    return len(line.decode("utf-8", "replace").encode("utf-16-le", "replace"))
+
+
+def _wide_decoder(data: bytes) -> codecs.IncrementalDecoder | None:
+    """For UTF-16, told by its mark or by the zero beside every letter."""
+    head = data[:400]
+    name = None
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        name = "utf-16"
+    elif len(head) >= 8:
+        odd, even = head[1::2], head[::2]
+        if odd.count(0) > 0.8 * len(odd) and even.count(0) < 0.1 * len(even):
+            name = "utf-16-le"
+        elif even.count(0) > 0.8 * len(even) and odd.count(0) < 0.1 * len(odd):
+            name = "utf-16-be"
+    return None if name is None else codecs.getincrementaldecoder(name)("replace")

@@ -1,0 +1,379 @@
+"""One log to traces: raw lines made whole, their prefixes peeled, shown to every reader.
+
+Source: any log of a job, in blocks of any size, for example::
+
+    reader = SourceReader("slurm-4711.out")
+    reader.feed(head), reader.skip(gap), reader.feed(tail)
+    traces = reader.finish(size=total)
+
+Most lines are never decoded: a look for the readers' words in the bytes passes them over. What is
+kept is bounded, however long the log is. How the bytes were cut into blocks makes no difference.
+"""
+
+import re
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from slurmtop.model.events.launch import WorkersRestart
+from slurmtop.model.events.slurm import Ending, StepEnded
+from slurmtop.model.trace import Event, Source, Stamp, Traces, Where
+from slurmtop.parse.logs.line import Message, Reader
+from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, pieces
+from slurmtop.parse.logs.names import host_in_name, rank_in_name
+from slurmtop.parse.logs.peel import Prefix, peel
+from slurmtop.parse.logs.raws import Block, Raw, RawLines
+from slurmtop.parse.logs.readers import READERS
+from slurmtop.parse.logs.shape import NO_SHAPE, Shape, shape_of, without_border
+
+SHOWN_CHARS = 400
+
+#: Read at a time, whatever the size of what is fed.
+_CHUNK = 1 << 19
+#: A file of more lines than this was not copied from a terminal.
+_MOST_PASTED = 3_000
+#: Lines at either end of a log whose times are looked at, whatever they say.
+_ENDS = 128
+_FIRST_EVENTS = 3_000
+_LAST_EVENTS = 1_000
+#: Slurm says of every step that it ends it: one requeue.
+_SAME_REQUEUE_S = 60.0
+#: What of the old run may still come after Slurm said that it requeues the job.
+_DYING = re.compile(
+    r"srun: |slurmstepd|slurmd|submitit |Bypassing|Received SIG|Terminated|Killed|Traceback|\s|\w*Error"
+)
+
+
+class SourceReader:
+    """Reads one source. ``year`` is that of its file, for stamps without one."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        year: int | None = None,
+        readers: Sequence[Callable[[], Reader]] | None = None,
+    ) -> None:
+        self._name = name
+        self._readers = [make() for make in (READERS if readers is None else readers)]
+        words = sorted({word for reader in self._readers for word in reader.words})
+        self._gate = re.compile(b"|".join(map(re.escape, words))) if words else None
+        self._raws = RawLines()
+        self._buffer = bytearray()
+        self._shape: Shape = replace(NO_SHAPE, year=year)
+        self._waiting: list[Raw] = []
+        self._ends = _Ends()
+        self._events = _Events()
+        self._attempts = _Attempts()
+        self._extra = 0
+        self._read = 0
+        self._lines = 0
+        self._unread: list[tuple[int, int]] = []
+        self._cut = False
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes of the file."""
+        self._read += len(data)
+        self._buffer += data
+        while len(self._buffer) >= _CHUNK:
+            chunk = bytes(self._buffer[:_CHUNK])
+            del self._buffer[:_CHUNK]
+            self._take(self._raws.feed(chunk), final=False)
+
+    def skip(self, count: int, *, number: int | None = None) -> None:
+        """``count`` bytes are left unread; ``number`` is the line behind them, if it is known."""
+        if count <= 0:
+            return
+        self._flush()
+        self._unread.append((self._raws.end, count))
+        self._raws.skip(count, number)
+
+    def finish(self, **source_fields: Any) -> Traces:
+        """All that the source told. ``source_fields`` go into its :class:`Source` as they are."""
+        self._flush()
+        for reader in self._readers:
+            self._keep(reader.finish())
+        first, last, last_stamped, spacing_s = self._ends.told(self._where_of)
+        fields: dict[str, Any] = {
+            "read_bytes": self._read,
+            "lines": self._lines,
+            "unread": tuple(self._unread),
+            "cut": self._cut,
+            "rank": rank_in_name(self._name),
+            "host": host_in_name(self._name),
+            "first": first,
+            "last": last,
+            "last_stamped": last_stamped,
+            "spacing_s": spacing_s,
+            "dropped_events": self._events.dropped,
+        }
+        source = Source(name=self._name, **{**fields, **source_fields})
+        return Traces((source,), self._events.all())
+
+    def _flush(self) -> None:
+        """All that was fed so far is read to its end, an unfinished line too."""
+        blocks = self._raws.feed(bytes(self._buffer))
+        self._buffer.clear()
+        self._cut = self._raws.unfinished
+        self._take(blocks + self._raws.finish(), final=True)
+
+    def _take(self, blocks: list[Block], *, final: bool) -> None:
+        for block in blocks:
+            self._learn(block)
+            self._lines += len(block.lines)
+            self._ends.see(block)
+            self._waiting.extend(block.raws(self._wanted(block)))
+        keep = 0 if final else MOST_PARTS
+        ready = self._waiting[: len(self._waiting) - keep]
+        if ready:
+            self._read_lines(ready, self._waiting)
+            self._waiting = self._waiting[len(ready) :]
+
+    def _learn(self, block: Block) -> None:
+        if block.place == 0 and len(block.lines) <= _MOST_PASTED:
+            sample = range(len(block.lines))
+        else:
+            sample = range(0, len(block.lines), max(1, len(block.lines) // 40))
+        lines = [raw.text() for raw in block.raws(sample)]
+        shape = shape_of(lines, self._shape)
+        self._shape = shape if block.place == 0 else replace(shape, width=None, padded=False)
+
+    def _wanted(self, block: Block) -> Iterable[int]:
+        return range(len(block.lines))
+
+    def _read_lines(self, ready: list[Raw], behind: list[Raw]) -> None:
+        """Show what is telling in ``ready``; a record may go on in ``behind``, its longer form."""
+        gate = self._gate
+        skip_to = 0
+        every = self._shape.width is not None
+        for index, raw in enumerate(ready):
+            if index < skip_to or not raw.data or raw.data.isspace():
+                continue
+            telling = gate is not None and gate.search(raw.data) is not None
+            if not telling and not every and not any(reader.open for reader in self._readers):
+                continue
+            parts = self._parts(raw, behind[index + 1 : index + MOST_PARTS])
+            skip_to = index + len(parts)
+            self._show(raw, parts)
+        # Parts of a record that were held for the next round are done.
+        if skip_to > len(ready):
+            del self._waiting[len(ready) : skip_to]
+
+    def _parts(self, raw: Raw, behind: list[Raw]) -> list[str]:
+        """The texts of this raw line and of those that it goes on in."""
+        shape = self._shape
+        parts = [without_border(raw.text(), shape)]
+        for place, later in enumerate(behind, start=1):
+            if later.place > raw.place + place:
+                break
+            text = without_border(later.text(), shape)
+            if not goes_on("\n".join(parts), text, shape):
+                break
+            parts.append(text)
+        return parts
+
+    def _show(self, raw: Raw, parts: list[str]) -> None:
+        for message in self._messages(raw, parts):
+            self._attempts.see(message.text)
+            for reader in self._readers:
+                self._keep(reader.see(message))
+
+    def _messages(self, raw: Raw, parts: list[str]) -> Iterable[Message]:
+        """The messages of one line; the last of them goes on in the further parts."""
+        text = parts[0]
+        bounds = list(pieces(text, self._shape))
+        outer: Prefix | None = None
+        for start, end in bounds:
+            self._extra += outer is not None
+            more = parts[1:] if end == len(text) else []
+            message, prefix = self._message(raw, text[start:end], more, outer)
+            outer = outer or prefix
+            if message.text.strip():
+                yield message
+
+    def _message(
+        self, raw: Raw, text: str, more: list[str], outer: Prefix | None
+    ) -> tuple[Message, Prefix]:
+        whole = joined([text, *more], self._shape) if more else text
+        prefix = peel(whole, self._shape)
+        if outer is not None:
+            _inherit(prefix, outer, whole)
+        rest = whole[prefix.end :]
+        message = Message(
+            text=rest.rstrip(),
+            stream=" ".join(prefix.tags),
+            at=self._where(raw, prefix, _shown(text, more, prefix)),
+            indented=rest[:1].isspace(),
+            head=prefix.head,
+        )
+        self._ends.stamped(message.at)
+        return message, prefix
+
+    def _where(self, raw: Raw, prefix: Prefix, text: str) -> Where:
+        return Where(
+            source=self._name,
+            line=raw.number,
+            offset=raw.offset,
+            order=raw.place + self._extra,
+            text=text,
+            rank=prefix.rank,
+            rank_from=prefix.rank_from,
+            local_rank=prefix.local_rank,
+            task=prefix.task,
+            host=prefix.host,
+            label=prefix.label,
+            pid=prefix.pid,
+            attempt=self._attempts.number,
+            stamp=prefix.stamp,
+        )
+
+    def _where_of(self, raw: Raw) -> Where:
+        text = without_border(raw.text(), self._shape)
+        prefix = peel(text, self._shape)
+        return self._where(raw, prefix, _shown(text, [], prefix))
+
+    def _keep(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._events.add(event)
+            self._attempts.told(event)
+
+
+def _inherit(prefix: Prefix, outer: Prefix, text: str) -> None:
+    """A launcher's tags hold for all that is glued into one of its lines; a rank's own do not."""
+    if text.startswith(("srun", "slurmstepd")):
+        return
+    prefix.task = outer.task if prefix.task is None else prefix.task
+    prefix.label = prefix.label or outer.label
+    prefix.stamped(outer.stamp)
+    if text.startswith("Traceback") and not prefix.tags:
+        prefix.rank, prefix.rank_from = outer.rank, outer.rank_from
+        prefix.local_rank, prefix.pid = outer.local_rank, outer.pid
+        prefix.host = outer.host
+        prefix.tags.extend(outer.tags)
+
+
+def _shown(text: str, more: Sequence[str], prefix: Prefix) -> str:
+    """What a person is shown: from the first prefix that leaves room for the message."""
+    whole = "\n".join([text, *more])
+    begin = 0
+    for start in prefix.starts:
+        if len(whole) - begin <= SHOWN_CHARS:
+            break
+        begin = min(start, len(text))
+    return whole[begin:].strip()[:SHOWN_CHARS].rstrip()
+
+
+class _Attempts:
+    """Counts restarts: of torchrun's workers at once, of the job when its new run speaks."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._requeued = False
+        self._requeued_at: float | None = None
+
+    def see(self, text: str) -> None:
+        """Another message; one that no dying run writes begins the new one."""
+        if self._requeued and not _DYING.match(text):
+            self._requeued = False
+            self.number += 1
+
+    def told(self, event: Event) -> None:
+        if isinstance(event, WorkersRestart):
+            self.number += 1
+        elif isinstance(event, StepEnded) and event.ending is Ending.REQUEUE:
+            same = (
+                self._requeued_at is not None
+                and event.seconds is not None
+                and abs(event.seconds - self._requeued_at) < _SAME_REQUEUE_S
+            )
+            self._requeued = self._requeued or not same
+            self._requeued_at = event.seconds
+
+
+class _Events:
+    """Events in order; of each kind the first and the last, once there are thousands."""
+
+    def __init__(self) -> None:
+        self._first: dict[type[Event], list[tuple[int, Event]]] = {}
+        self._last: dict[type[Event], list[tuple[int, Event]]] = {}
+        self._count = 0
+        self.dropped = 0
+
+    def add(self, event: Event) -> None:
+        self._count += 1
+        kept = self._first.setdefault(type(event), [])
+        if len(kept) >= _FIRST_EVENTS:
+            kept = self._last.setdefault(type(event), [])
+            if len(kept) >= 2 * _LAST_EVENTS:
+                del kept[:_LAST_EVENTS]
+                self.dropped += _LAST_EVENTS
+        kept.append((self._count, event))
+
+    def all(self) -> tuple[Event, ...]:
+        kept = [pair for part in (self._first, self._last) for one in part.values() for pair in one]
+        kept.sort(key=lambda pair: (pair[1].at.order, pair[0]))
+        return tuple(event for _, event in kept)
+
+
+class _Ends:
+    """The first and last lines of a source, and the times among them."""
+
+    def __init__(self) -> None:
+        self._head: list[Raw] = []
+        self._tail: list[Raw] = []
+        self._stamped: Where | None = None
+
+    def see(self, block: Block) -> None:
+        """All lines of a block."""
+        lines = block.lines
+        if len(self._head) < _ENDS:
+            first = [at for at in range(min(len(lines), 4 * _ENDS)) if lines[at].strip()]
+            self._head += block.raws(first[: _ENDS - len(self._head)])
+        last: list[int] = []
+        for at in range(len(lines) - 1, -1, -1):
+            if len(last) == _ENDS:
+                break
+            if lines[at].strip():
+                last.append(at)
+        self._tail = [*self._tail, *block.raws(reversed(last))][-_ENDS:]
+
+    def stamped(self, at: Where) -> None:
+        if at.stamp is not None:
+            self._stamped = at
+
+    def told(
+        self, where: Callable[[Raw], Where]
+    ) -> tuple[Where | None, Where | None, Where | None, float | None]:
+        """First, last and last stamped line, and the usual time between stamped ones."""
+        if not self._tail:
+            return None, None, None, None
+        head = [where(raw) for raw in self._head]
+        tail = [where(raw) for raw in self._tail]
+        stamped = [at for at in tail if at.stamp is not None]
+        newest = stamped[-1] if stamped else self._stamped
+        gaps: list[float] = []
+        told = 0
+        overlap = {at.offset for at in head}
+        for part in (head, [at for at in tail if at.offset not in overlap]):
+            stamps = [at.stamp for at in part if at.stamp is not None]
+            told += len(stamps)
+            gaps += _gaps(stamps)
+        spacing_s = statistics.median(gaps) if told >= 3 and gaps else None
+        return head[0], tail[-1], newest, spacing_s
+
+
+def _gaps(stamps: Sequence[Stamp]) -> list[float]:
+    return [
+        max(0.0, later.seconds - earlier.seconds)
+        for earlier, later in pairwise(stamps)
+        if earlier.clock is later.clock
+    ]
+
+
+def read_bytes(name: str, data: bytes, *, year: int | None = None) -> Traces:
+    """The traces of a whole file."""
+    reader = SourceReader(name, year=year)
+    reader.feed(data)
+    return reader.finish(size=len(data))

@@ -1,0 +1,153 @@
+"""What most lines of a file look like: whether ``3: `` is srun's label, how wide its pane was.
+
+Source: lines of one file, for example of ``srun -l``::
+
+    11: node-a:1:2 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
+     3: Epoch 1: loss 2.41
+
+A number or a name with a colon also stands in stack traces, tables and YAML, so that it is
+believed only where most lines begin with one and one of them comes again.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slurmtop.parse.logs.stamps import year_in
+
+_MOST = 0.6
+_SAMPLE = 300
+#: Narrower than this nobody wraps a log.
+_NARROWEST = 60
+
+_TIME = re.compile(
+    r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?:? )?"
+)
+_TASK = re.compile(r"\s{0,8}(\d{1,6}):(?: |$)")
+_NAMED = re.compile(r"([A-Za-z\d][\w.-]{0,80}):(?: |$)|([A-Za-z][\w.-]{0,60}) {1,30}\| ?")
+_HOSTLIKE = re.compile(r"(?=.*[\d.-])[A-Za-z\d][\w.-]*$")
+_NOT_A_HOST = re.compile(
+    r"(?i)(?:slurm\w*|srun|mlx\d|python|step|epoch|iter|rank|gpu|loss)|.*(?:error|exception|warning)$"
+)
+#: Line numbers that were pasted along: ``[1743] text``, ``  12\ttext``, ``12:text``.
+_NUMBERINGS = (
+    re.compile(r"\[(\d{1,9})\](?: |$)"),
+    re.compile(r" {0,8}(\d{1,9})\t"),
+    re.compile(r"(\d{1,9}):(?! )"),
+    re.compile(r"[\w./-]{1,200}\.(?:log|out|err|txt):(\d{1,9})[:-]"),
+)
+_BORDER = re.compile(r"[ \t]*[│┃║▏▕][ \t]*$")
+_PIPE = re.compile(r" {2,}\|[ \t]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``labels`` are names that stand in front of lines; ``width`` is the column at which a
+    terminal broke its lines, None where nothing shows one. ``numbered`` matches the line number
+    that somebody pasted along. ``piped`` is true where lines end in a border of ``|``.
+    """
+
+    labelled: bool = False
+    labels: frozenset[str] = frozenset()
+    numbered: re.Pattern[str] | None = None
+    width: int | None = None
+    padded: bool = False
+    """All lines were filled with blanks up to ``width``."""
+    piped: bool = False
+    year: int | None = None
+
+
+NO_SHAPE = Shape()
+
+
+def shape_of(lines: Sequence[str], before: Shape = NO_SHAPE) -> Shape:
+    """The shape that these lines show; what an earlier part showed of labels and year stays."""
+    sample = [line for line in lines if line.strip()]
+    if len(sample) > _SAMPLE:
+        sample = sample[:: -(-len(sample) // _SAMPLE)]
+    year = before.year
+    if year is None:
+        year = next((found for line in sample if (found := year_in(line)) is not None), None)
+    width, padded = _width(lines)
+    return Shape(
+        labelled=_labelled(sample),
+        labels=before.labels | _labels(sample),
+        numbered=_numbered(sample),
+        width=width,
+        padded=padded,
+        piped=sum(1 for line in sample if _PIPE.search(line)) >= _MOST * max(len(sample), 2),
+        year=year,
+    )
+
+
+def without_border(text: str, shape: Shape) -> str:
+    """``text`` without blanks and the border of a pane at its end."""
+    text = text.rstrip(" \t\r")
+    if text[-1:] in ("│", "┃", "║", "▏", "▕"):
+        text = _BORDER.sub("", text)
+    elif shape.piped and text.endswith("|"):
+        text = _PIPE.sub("", text)
+    return text
+
+
+def _labelled(sample: Sequence[str]) -> bool:
+    found = [match for line in sample if (match := _task(line)) is not None]
+    if len(found) < 2 or len(found) < _MOST * len(sample):
+        return False
+    tasks = [int(match[1]) for match in found]
+    # A list counts up by one; writers come again, or in any order.
+    return not all(later == task + 1 for task, later in zip(tasks, tasks[1:], strict=False))
+
+
+def _task(line: str) -> re.Match[str] | None:
+    time = _TIME.match(line)
+    return _TASK.match(line, time.end() if time else 0) or _TASK.match(line)
+
+
+def _labels(sample: Sequence[str]) -> frozenset[str]:
+    names: Counter[str] = Counter()
+    for line in sample:
+        time = _TIME.match(line)
+        found = _NAMED.match(line, time.end() if time else 0)
+        if found is not None:
+            names[found[1] or found[2]] += 1
+    told = {
+        name: count
+        for name, count in names.items()
+        if _HOSTLIKE.match(name) and not name.isdigit() and not _NOT_A_HOST.match(name)
+    }
+    if sum(told.values()) < _MOST * len(sample):
+        return frozenset()
+    return frozenset(name for name, count in told.items() if count >= 2)
+
+
+def _numbered(sample: Sequence[str]) -> re.Pattern[str] | None:
+    for form in _NUMBERINGS:
+        numbers = [int(found[1]) for line in sample if (found := form.match(line)) is not None]
+        if (
+            len(numbers) >= 3
+            and len(numbers) >= _MOST * len(sample)
+            and all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+        ):
+            return form
+    return None
+
+
+def _width(lines: Sequence[str]) -> tuple[int | None, bool]:
+    """The column of a terminal, and whether its blanks were copied along."""
+    full = [len(line.rstrip("\r")) for line in lines if line.strip()]
+    if len(full) < 2:
+        return None, False
+    widest = max(full)
+    if widest < _NARROWEST:
+        return None, False
+    at_most = sum(1 for size in full if size == widest)
+    padded = sum(1 for line in lines if line.rstrip("\r").endswith("  ") and len(line) >= widest)
+    if padded >= 1 and at_most >= max(2, _MOST * len(full)):
+        return widest, True
+    bare = [len(line.rstrip()) for line in lines if line.strip()]
+    widest = max(bare)
+    if sum(1 for size in bare if size == widest) >= 2 and widest >= _NARROWEST:
+        return widest, False
+    return None, False
