@@ -146,30 +146,37 @@ def grade(event: Event) -> Grade:
 class Survivals:
     """Tells for any line whether its writer went on after it.
 
-    A step or the end of the training told later by the same rank, or by the only writer of the
-    source, says yes. Steps of a writer that is not known say so only where they go on for long:
-    the bar of another rank moves on for a moment.
+    A step or the end of the training told later by the same rank says yes. Where the ranks are
+    not known, steps say so only behind every end of a process (the bar of another rank moves on
+    for a moment), or where they go on for long.
     """
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
         self._moves: dict[str, list[Step | ProgramSays]] = {}
+        self._last_end: dict[str, int] = {}
         finished = (e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED)
-        for event in (*picture.of(Step), *finished):
-            self._moves.setdefault(event.at.source, []).append(event)
+        moves: list[Step | ProgramSays] = [*picture.of(Step), *finished]
+        for move in moves:
+            self._moves.setdefault(move.at.source, []).append(move)
+        for event in picture.of(Event):
+            if event.at.source in self._moves and grade(event) is Grade.ENDED:
+                self._last_end[event.at.source] = event.at.order
 
     def __call__(self, at: Where) -> bool:
-        rank = self._picture.rank_of(at)
-        return any(
-            event.at.order > at.order
-            and (self._picture.rank_of(event.at) == rank or _long_after(self._picture, at, event))
-            for event in self._moves.get(at.source, ())
-        )
+        moves = self._moves.get(at.source, ())
+        return any(move.at.order > at.order and self._tells(at, move) for move in moves)
+
+    def _tells(self, at: Where, move: Step | ProgramSays) -> bool:
+        rank, mover = self._picture.rank_of(at), self._picture.rank_of(move.at)
+        if rank is not None and mover is not None:
+            return rank == mover
+        if mover is None and _long_after(self._picture, at, move):
+            return True
+        return rank is mover and move.at.order > self._last_end.get(at.source, -1)
 
 
 def _long_after(picture: Picture, at: Where, event: Step | ProgramSays) -> bool:
-    if picture.rank_of(event.at) is not None:
-        return False
     if isinstance(event, Step) and event.total is not None and event.done == event.total:
         return True
     first, second = picture.moment(at), picture.moment(event.at)

@@ -32,6 +32,8 @@ from slurmtop.triage.picture import Picture
 
 #: Where a rule says one of these, an error that was got over is part of what it says.
 _NOT_AN_END = (State.SLOW, State.HEALTHY, State.UNKNOWN)
+#: The family under which it is told that a rule of slurmtop itself broke.
+OURSELVES = "slurmtop"
 #: Runners-up that are told in ``against``.
 _AGAINST_LIMIT = 4
 
@@ -76,7 +78,7 @@ def _ask(
     if not broken:
         return found, ()
     why = f"{len(broken)} of slurmtop's rules broke on these lines: {', '.join(broken)}"
-    return found, (Missing("slurmtop", why),)
+    return found, (Missing(OURSELVES, why),)
 
 
 def _standing(picture: Picture, ending: Ending, found: list[Finding]) -> list[Finding]:
