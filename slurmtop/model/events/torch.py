@@ -201,6 +201,27 @@ class NcclError(Event):
     op: str | None = None
 
 
+class GlooTrouble(StrEnum):
+    CLOSED = "closed"
+    """``Connection closed by peer [10.0.0.5]:4242``: the other process has gone."""
+    RESET = "reset"
+    REFUSED = "refused"
+    TIMED_OUT = "timed out"
+    """``Timed out waiting 1800000ms for recv operation to complete``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlooError(Event):
+    """gloo lost or waited for another process: an effect, as NCCL's closed connections are.
+
+    ``peer`` is an address without port, where one is told.
+    """
+
+    kind: GlooTrouble
+    peer: str | None = None
+    timeout_s: float | None = None
+
+
 class CudaTrouble(StrEnum):
     OUT_OF_MEMORY = "out of memory"
     ECC = "ecc"

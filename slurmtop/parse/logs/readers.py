@@ -5,12 +5,21 @@ Each entry makes a fresh reader for one source.
 
 from collections.abc import Callable
 
+from slurmtop.parse.logs.crashes import CrashReader
+from slurmtop.parse.logs.cuda_errors import CudaReader
+from slurmtop.parse.logs.elastic import ElasticReader
 from slurmtop.parse.logs.kernel_words import KernelReader
+from slurmtop.parse.logs.launchers import LauncherReader
 from slurmtop.parse.logs.limits import LimitReader
 from slurmtop.parse.logs.line import Reader
 from slurmtop.parse.logs.nccl import NcclReader
+from slurmtop.parse.logs.python import PythonReader
 from slurmtop.parse.logs.slurm_notes import SlurmNoteReader
 from slurmtop.parse.logs.slurm_words import SlurmReader
+from slurmtop.parse.logs.torch_checks import CheckReader
+from slurmtop.parse.logs.torch_errors import NcclErrorReader
+from slurmtop.parse.logs.torch_store import StoreReader
+from slurmtop.parse.logs.torch_watchdog import WatchdogReader
 
 READERS: tuple[Callable[[], Reader], ...] = (
     SlurmReader,
@@ -18,4 +27,13 @@ READERS: tuple[Callable[[], Reader], ...] = (
     KernelReader,
     LimitReader,
     NcclReader,
+    WatchdogReader,
+    NcclErrorReader,
+    StoreReader,
+    CheckReader,
+    CudaReader,
+    ElasticReader,
+    LauncherReader,
+    CrashReader,
+    PythonReader,
 )

@@ -1,0 +1,308 @@
+"""Python's tracebacks and the exceptions that lines quote.
+
+Source: ``traceback.py`` of CPython 3.7 to 3.14, whole or cut, of several ranks between each other,
+indented in a table or behind a logger's words, for example::
+
+    [rank3]: Traceback (most recent call last):
+    [rank3]:   File "/opt/app/loader.py", line 75, in _load_single_dataset
+    [rank3]:     raise ValueError(f"File {local_path} not found.")
+    [rank3]: ValueError: File data/train.json not found.
+
+A warning is no exception. One that Python or a logger says it went on after is ``swallowed``.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+
+from slurmtop.model.events.program import PyException
+from slurmtop.model.events.torch import StoreEvent, StoreTrouble
+from slurmtop.model.trace import Event
+from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.torch_words import level, shown
+
+_HEADER = re.compile(r"Traceback \(most recent (?:call|function call) last\):")
+_FRAME = re.compile(
+    r'(?P<indent>\s*)File "(?P<file>[^"]{1,400})", line (?P<line>\d{1,9})(?:, in '
+    r"(?P<name>.{1,200}))?"
+)
+#: Frames and carets of groups of exceptions stand behind these.
+_GROUP_EDGE = re.compile(r"\s{0,40}[|+](?:[ -]|$)")
+_GROUP_RULE = re.compile(r"[-+]{3,40} ?(?:\d{1,6}|\.\.\.) ?-{3,60}\s*$|\+?-{10,60}\s*$")
+
+_DOTTED = r"(?:[A-Za-z_]\w{0,80}\.){0,12}"
+_KNOWN = (
+    r"[A-Z]\w{0,80}(?:Error|Exception|Exit|Interrupt|Timeout|Failure|Failed|Iteration|Abort|OOM)"
+    r"|Empty|Full|error|timeout|gaierror|herror|CancelledError|ExceptionGroup|BaseExceptionGroup"
+)
+_SUBJECT = r"(?P<name>" + _DOTTED + r"(?:" + _KNOWN + r"))(?:\(\w{1,80}\))?"
+#: A name that ends in one of Python's own ways, at the head of a line.
+_NAMED = re.compile(_SUBJECT + r"(?::(?: (?P<message>.*))?)?\s*$", re.DOTALL)
+#: Behind a traceback any dotted or many-humped name will do.
+_ANY = re.compile(
+    r"(?P<name>(?:[A-Za-z_]\w{0,80}\.){1,12}[A-Z]\w{1,80}|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)"
+    r"(?::(?: (?P<message>.*))?)?\s*$",
+    re.DOTALL,
+)
+#: Inside a line: ``ERROR - Training failed: RuntimeError: bad shape``.
+_QUOTED = re.compile(
+    r"(?:^|[\s\"'(:\[=>-])(?P<name>"
+    + _DOTTED
+    + r"(?:[A-Z]\w{0,80}(?:Error|Exception)|KeyboardInterrupt))(?:\(\w{1,80}\))?: (?P<message>.*)$",
+    re.DOTALL,
+)
+#: Words that are settings and columns too (``error: 0.1``): exceptions in tracebacks only.
+_VAGUE = frozenset(
+    {"error", "timeout", "Empty", "Full", "Exit", "Error", "Exception", "Timeout", "Failed"}
+)
+
+_SWALLOWED = re.compile(
+    r"Exception ignored in|Exception ignored on|--- Logging error ---"
+    r"|(?i:\bretry|retrying|skipping|skipped|falling back|ignoring|ignored|could not import"
+    r"|continuing"
+    r"|failed to import|not critical|non-fatal)"
+)
+_QUIET_LEVEL = re.compile(
+    r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|WARN|WARNING)(?:[\s\]|):,-]|$)|\w{1,40}Warning: "
+)
+_DURING = "During handling of the above exception"
+_CAUSE = "direct cause of the following exception"
+
+#: Messages of other writers between two lines of one traceback.
+_REACH = 2_000
+_MOST_OPEN = 512
+_MOST_FRAMES = 8
+_MESSAGE_CHARS = 400
+_MOST_CODE = 60
+_NAME_OF_HOST = frozenset({"gaierror"})
+_MEETING = re.compile(r"distributed_c10d|rendezvous")
+
+
+class _Trace:
+    """The traceback of one stream."""
+
+    def __init__(self, message: Message, indent: int, *, swallowed: bool, chain: int) -> None:
+        self.message = message
+        self.indent = indent
+        self.swallowed = swallowed
+        self.chain = chain
+        self.frames: list[str] = []
+        self.headers = 1
+        self.last_order = message.at.order
+        self.grouped = False
+        self.fresh = True
+        """No exception of it was read yet, so that its end is still missing."""
+
+    def add(self, found: re.Match[str]) -> None:
+        if not self.frames:
+            # A table indents all but the header: the frames tell the depth.
+            self.indent = max(len(found["indent"]) - 2, 0)
+        name = found["name"]
+        file = found["file"].replace("\\", "/").rpartition("/")[2]
+        self.frames.append(f"{file}:{found['line']}" + (f" in {name.strip()}" if name else ""))
+        del self.frames[:-_MOST_FRAMES]
+
+
+class PythonReader:
+    """Reads tracebacks; see :class:`~slurmtop.parse.logs.line.Reader`."""
+
+    words = (
+        b"Traceback (most recent",
+        b'File "',
+        b"Error",
+        b"Exception",
+        b"KeyboardInterrupt",
+        b"StopIteration",
+        b"SystemExit",
+        b"Logging error",
+        b"During handling of",
+        b"direct cause of",
+        b"WARNING",
+        b"etry",
+        b"gnored",
+        b"gnoring",
+        b"kipping",
+    )
+
+    def __init__(self) -> None:
+        self._traces: OrderedDict[str, _Trace] = OrderedDict()
+        self._ended: dict[str, tuple[int, bool]] = {}
+        self._linked: set[str] = set()
+        self._before: Message | None = None
+
+    @property
+    def open(self) -> bool:
+        return bool(self._traces)
+
+    def see(self, message: Message) -> Iterable[Event]:
+        yield from self._expire(message.at.order)
+        yield from self._read(message)
+        self._before = message
+
+    def finish(self) -> Iterable[Event]:
+        traces = list(self._traces.values())
+        self._traces.clear()
+        out: list[Event] = []
+        for trace in traces:
+            out += _cut(trace)
+        return sorted(out, key=lambda event: event.at.order)
+
+    def _expire(self, order: int) -> Iterator[Event]:
+        while self._traces:
+            stream, trace = next(iter(self._traces.items()))
+            if order - trace.last_order <= _REACH and len(self._traces) <= _MOST_OPEN:
+                return
+            del self._traces[stream]
+            yield from _cut(trace)
+
+    def _read(self, message: Message) -> Iterator[Event]:
+        text = message.text.rstrip(" \t│┃|")
+        trace = self._traces.get(message.stream)
+        grouped = _GROUP_EDGE.match(text) if trace is not None and trace.grouped else None
+        if grouped is not None:
+            text = " " * grouped.end() + text[grouped.end() :]
+        header = _HEADER.search(text)
+        if header is not None:
+            yield from self._begin(message, text, header, trace)
+            return
+        if _DURING in text or _CAUSE in text:
+            if len(self._linked) < _MOST_OPEN:
+                self._linked.add(message.stream)
+            return
+        if trace is None:
+            frame = _FRAME.match(text)
+            if frame is not None:
+                trace = _Trace(message, max(len(frame["indent"]) - 2, 0), swallowed=False, chain=0)
+                trace.add(frame)
+                self._traces[message.stream] = trace
+                return
+            yield from _lone(message, text)
+            return
+        yield from self._go_on(message, text, trace)
+
+    def _begin(
+        self, message: Message, text: str, header: re.Match[str], trace: _Trace | None
+    ) -> Iterator[Event]:
+        indent = len(text) - len(text.lstrip())
+        grouped = "Exception Group Traceback" in text
+        if trace is not None and trace.fresh and not trace.frames and not trace.grouped:
+            # Two writers share this stream and began at once.
+            trace.headers += 1
+            return
+        chain, went_on = 0, False
+        if message.stream in self._linked:
+            self._linked.discard(message.stream)
+            last, went_on = self._ended.get(message.stream, (-1, False))
+            chain = last + 1
+        elif trace is not None and trace.fresh and not trace.grouped:
+            yield from _cut(trace)
+        swallowed = went_on or self._is_swallowed(message, text[: header.start()])
+        new = _Trace(message, indent, swallowed=swallowed, chain=chain)
+        new.grouped = grouped or (trace is not None and trace.grouped)
+        self._traces[message.stream] = new
+        self._traces.move_to_end(message.stream)
+
+    def _is_swallowed(self, message: Message, before: str) -> bool:
+        """Do the words in front of a traceback say that the program goes on?"""
+        last = self._before
+        said = before
+        quiet = level(message) in ("W", "I", "D")
+        if last is not None and last.stream == message.stream:
+            near = message.at.order - last.at.order <= 1
+            if near and not last.text.startswith(" "):
+                said = f"{last.text} {said}"
+        return quiet or _SWALLOWED.search(said) is not None or _QUIET_LEVEL.search(said) is not None
+
+    def _go_on(self, message: Message, text: str, trace: _Trace) -> Iterator[Event]:
+        stripped = text.strip()
+        if not stripped:
+            return
+        frame = _FRAME.match(text)
+        if frame is not None:
+            if not trace.fresh:
+                # A traceback whose head is not here.
+                trace.frames, trace.fresh, trace.headers = [], True, 1
+            trace.last_order = message.at.order
+            trace.add(frame)
+            self._traces.move_to_end(message.stream)
+            return
+        indent = len(text) - len(text.lstrip())
+        if indent > trace.indent + 1 or (trace.grouped and _GROUP_RULE.match(stripped)):
+            if trace.fresh and message.at.order - trace.last_order < _MOST_CODE:
+                trace.last_order = message.at.order
+            return
+        found = _NAMED.match(stripped) or (_ANY.match(stripped) if trace.frames else None)
+        if found is None:
+            if not trace.fresh:
+                self._traces.pop(message.stream, None)
+            yield from _lone(message, text)
+            return
+        yield from self._end(message, trace, found, text)
+
+    def _end(
+        self, message: Message, trace: _Trace, found: re.Match[str], text: str
+    ) -> Iterator[Event]:
+        name = found["name"]
+        if not trace.fresh and name in _VAGUE:
+            return
+        is_group = name.endswith("ExceptionGroup")
+        yield PyException(
+            at=shown(message, text.find(name)),
+            name=name,
+            message=(found["message"] or "").strip()[:_MESSAGE_CHARS],
+            frames=tuple(trace.frames),
+            chain=trace.chain + is_group,
+            swallowed=trace.swallowed,
+        )
+        if name.rpartition(".")[2] in _NAME_OF_HOST and _MEETING.search(" ".join(trace.frames)):
+            yield StoreEvent(at=message.at, kind=StoreTrouble.NO_HOST)
+        self._ended[message.stream] = (trace.chain, trace.swallowed)
+        if len(self._ended) > _MOST_OPEN:
+            self._ended.pop(next(iter(self._ended)))
+        trace.last_order = message.at.order
+        trace.headers -= 1
+        if trace.headers < 1:
+            trace.fresh = False
+            if not trace.grouped:
+                self._traces.pop(message.stream, None)
+
+
+def _cut(trace: _Trace) -> Iterator[Event]:
+    """A traceback without its end."""
+    if trace.fresh and (trace.frames or not trace.grouped):
+        yield PyException(
+            at=trace.message.at,
+            name="",
+            message="",
+            frames=tuple(trace.frames),
+            chain=trace.chain,
+            swallowed=trace.swallowed,
+            cut=True,
+        )
+
+
+def _lone(message: Message, text: str) -> Iterator[Event]:
+    """An exception that stands in a line by itself, or that a line of a log quotes."""
+    stripped = text.strip()
+    found = _NAMED.match(stripped)
+    if (
+        found is not None
+        and found["name"] not in _VAGUE
+        and (found["message"] or len(stripped) < 120)
+    ):
+        quoted = False
+    else:
+        found = _QUOTED.search(stripped)
+        if found is None or found["name"] in _VAGUE:
+            return
+        quoted = True
+    before = stripped[: found.start("name")]
+    swallowed = level(message) in ("W", "I", "D") or (
+        quoted and (_QUIET_LEVEL.search(before) or _SWALLOWED.search(stripped)) is not None
+    )
+    yield PyException(
+        at=shown(message, max(text.find(found["name"]), 0)),
+        name=found["name"],
+        message=(found["message"] or "").strip()[:_MESSAGE_CHARS],
+        swallowed=swallowed,
+    )
