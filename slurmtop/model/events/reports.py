@@ -16,12 +16,24 @@ class RasRank:
     status: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RasProcess:
+    """A process that RAS names without a rank: it gives no data, or is called dead."""
+
+    pid: int
+    node: str
+    gpus: str = ""
+    """Indices as written, e.g. ``0,1``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RasComm(Event):
     """One finding of ``ncclras`` on a communicator, e.g. ``#0-0 (fa93…) MISMATCH``.
 
     ``errors`` are its words (MISMATCH, INCOMPLETE, ERROR, DEAD). ``counts`` are (ranks, launched
-    operations) groups; ``ranks`` the ones listed by number. ``dead`` are processes called dead.
+    operations) groups; ``ranks`` the ones listed by number. ``dead`` is true of the block that
+    lists ``processes`` called dead; they stand in no communicator, ``comm_id`` is None. ``said``
+    is what an ERROR block says (``Remote process error``).
     """
 
     comm_id: str | None
@@ -32,6 +44,8 @@ class RasComm(Event):
     ranks: tuple[RasRank, ...] = ()
     missing: tuple[RasRank, ...] = ()
     dead: bool = False
+    processes: tuple[RasProcess, ...] = ()
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

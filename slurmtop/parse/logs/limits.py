@@ -34,7 +34,8 @@ _QUOTA = re.compile(r"Disk quota exceeded|\[Errno 122\]")
 _MEMORY = re.compile(
     r"(?:^|[\s.:])(?:_Array)?MemoryError(?::|\s*$)|Cannot allocate memory|\[Errno 12\]"
     r"|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)"
-    r"|DataLoader worker \([^)]{1,200}\) is killed by signal: Killed|node running low on memory|due to memory pressure \(OOM\)"
+    r"|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)"
+    r"|DataLoader worker \([^)]{1,200}\) is killed by "
 )
 _THREADS = re.compile(
     r"can't start new thread|(?:pthread_create|[Tt]hread creation|fork).{0,60}"

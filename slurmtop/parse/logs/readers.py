@@ -5,15 +5,20 @@ Each entry makes a fresh reader for one source.
 
 from collections.abc import Callable
 
+from slurmtop.parse.logs.bench import BenchReader
 from slurmtop.parse.logs.crashes import CrashReader
 from slurmtop.parse.logs.cuda_errors import CudaReader
 from slurmtop.parse.logs.elastic import ElasticReader
+from slurmtop.parse.logs.flight_text import FlightTextReader
+from slurmtop.parse.logs.horovod import HorovodReader
 from slurmtop.parse.logs.kernel_words import KernelReader
 from slurmtop.parse.logs.launchers import LauncherReader
 from slurmtop.parse.logs.limits import LimitReader
 from slurmtop.parse.logs.line import Reader
 from slurmtop.parse.logs.nccl import NcclReader
 from slurmtop.parse.logs.python import PythonReader
+from slurmtop.parse.logs.ras_json import RasJsonReader
+from slurmtop.parse.logs.ras_text import RasTextReader
 from slurmtop.parse.logs.slurm_notes import SlurmNoteReader
 from slurmtop.parse.logs.slurm_words import SlurmReader
 from slurmtop.parse.logs.torch_checks import CheckReader
@@ -26,6 +31,11 @@ READERS: tuple[Callable[[], Reader], ...] = (
     SlurmNoteReader,
     KernelReader,
     LimitReader,
+    RasTextReader,
+    RasJsonReader,
+    HorovodReader,
+    FlightTextReader,
+    BenchReader,
     NcclReader,
     WatchdogReader,
     NcclErrorReader,

@@ -17,7 +17,7 @@ from tests.parse.logs.messages import read
             Limit.SHM,
         ),
         (
-            "Error: failed to extend /dev/shm/nccl-a to 33030 bytes, error: No space left on device",
+            "Error: failed to extend /dev/shm/nccl-a to 3 bytes, error: No space left on device",
             Limit.SHM,
         ),
         (
