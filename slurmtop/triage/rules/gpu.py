@@ -313,7 +313,8 @@ def _peer_to_peer(picture: Picture) -> Iterator[Finding]:
     if not stuck or any(one.seq is None or one.seq > 1 for one in stuck):
         return
     waiting = {rank for one in stuck if (rank := picture.rank_of(one.at)) is not None}
-    if picture.world_size is None or len(waiting) < picture.world_size:
+    size = lines.largest_group(picture)
+    if size is None or len(waiting) < size:
         return
     first: Where = stuck[0].at
     yield Finding(

@@ -115,6 +115,12 @@ def failing(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Cul
     return tuple(named)
 
 
+def largest_group(picture: Picture) -> int | None:
+    """How many ranks there are at least: the world's size, or that of the largest communicator."""
+    sizes = [one.nranks for one in picture.of(CommInit) if one.nranks is not None]
+    return max((picture.world_size or 0, *sizes)) or None
+
+
 def began(picture: Picture) -> bool:
     """Did set-up come to its end? True once a communicator was ready or the program moved on."""
     if picture.of(Connected, CommCalls, Step, BenchRow, WatchdogTimeout, GroupStatus):

@@ -128,7 +128,7 @@ def _duplicate_rank(picture: Picture) -> Iterator[Finding]:
     first = warns[0]
     rank = first.ranks[0] if first.ranks else None
     # Only in the communicator of all ranks is the number the one people know.
-    whole = len(first.ranks) > 1 and picture.world_size in (None, first.ranks[1])
+    whole = len(first.ranks) > 1 and first.ranks[1] >= (lines.largest_group(picture) or 0)
     culprits: tuple[Culprit, ...] = ()
     if rank is not None and whole:
         culprits = (Culprit(rank=rank, reason="two processes registered with this number"),)
