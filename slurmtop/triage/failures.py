@@ -33,6 +33,7 @@ from slurmtop.model.events.torch import (
     CudaError,
     Desync,
     DumpSignal,
+    FailedStack,
     FingerprintMismatch,
     Heartbeat,
     MonitoredBarrier,
@@ -117,7 +118,7 @@ def grade(event: Event) -> Grade:
             return Grade.OUTSIDE if event.note in _ENDING_NOTES else Grade.NOTHING
         case TaskExit() | ChildEnded() | ElasticFailure():
             return _of_exit(event.exit_code, event.signal)
-        case WatchdogTimeout() | TakenDown() | Heartbeat() | DumpSignal():
+        case WatchdogTimeout() | TakenDown() | Heartbeat() | DumpSignal() | FailedStack():
             return Grade.ENDED
         case WorkerLost() | Crash() | LaunchFailed() | OomKill() | KernelOom() | Unkillable():
             return Grade.ENDED

@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from slurmtop.model.events.program import Step
-from slurmtop.model.trace import Traces
+from slurmtop.model.events.program import Phase, ProgramSays, Step
+from slurmtop.model.trace import Event, Traces, Where
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
     Confidence,
@@ -24,7 +24,7 @@ from slurmtop.model.verdict import (
 from slurmtop.triage import rules
 from slurmtop.triage.catalogue import HOSTS, NETWORK, PROGRAM, SETTINGS, TIMEOUTS, family_of
 from slurmtop.triage.ending import Ending, how_it_ended
-from slurmtop.triage.failures import Survivals, first_failure
+from slurmtop.triage.failures import Survivals, failures, first_failure
 from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
 from slurmtop.triage.join import join
 from slurmtop.triage.next_steps import missing_of, next_of
@@ -140,11 +140,11 @@ def _with_winner(picture: Picture, ending: Ending, order: list[Finding]) -> Verd
         family=family_of(winner.cls),
         cls=winner.cls,
         ended_by=_ended_by(state, winner, ending),
-        confidence=_confidence(winner, shown, rivals),
+        confidence=_confidence(winner, rivals),
         summary=winner.summary,
         culprits=winner.culprits,
         collective=winner.collective,
-        evidence=evidence_of(picture, shown)[:EVIDENCE_LIMIT],
+        evidence=evidence_of(picture, shown),
         against=_against(picture, winner, rivals),
         missing=winner.missing,
         next=winner.next,
@@ -152,19 +152,48 @@ def _with_winner(picture: Picture, ending: Ending, order: list[Finding]) -> Verd
 
 
 def _shown(picture: Picture, ending: Ending, findings: Sequence[Finding]) -> list[Shown]:
-    """The best lines of the winner, with the first real error and the end among the eight."""
-    lines = [shown for finding in findings for shown in finding.shown]
+    """The best lines of the winner, with the first real error and the end among the eight.
+
+    Where room is left: what it last did before, and the errors that followed.
+    """
+    lines = _distinct(shown for finding in findings for shown in finding.shown)
     first = first_failure(picture)
-    more = [Shown(first.at, "the first error")] if first is not None else []
+    must = [Shown(first.at, "the first error")] if first is not None else []
     if ending.shown is not None:
-        more.append(ending.shown)
-    have = {(one.at.source, one.at.offset, one.at.text) for one in lines[:EVIDENCE_LIMIT]}
-    more = [one for one in more if (one.at.source, one.at.offset, one.at.text) not in have]
-    kept = EVIDENCE_LIMIT - len(more)
-    return [*lines[:kept], *more, *lines[kept:]]
+        must.append(ending.shown)
+    kept = lines[: EVIDENCE_LIMIT - len(must)]
+    cause = findings[0].at or (lines[0].at if lines else None)
+    rest = [*lines[len(kept) :], *_around(picture, cause)]
+    return _distinct([*kept, *must, *rest])[:EVIDENCE_LIMIT]
 
 
-def _confidence(winner: Finding, shown: Sequence[Shown], rivals: Sequence[Finding]) -> Confidence:
+def _around(picture: Picture, cause: Where | None) -> Iterable[Shown]:
+    if cause is not None:
+        doing: list[Event] = [*picture.of(Step), *picture.of(Phase), *picture.of(ProgramSays)]
+        before = [e for e in doing if e.at.source == cause.source and e.at.order < cause.order]
+        if before:
+            yield Shown(max(before, key=lambda e: e.at.order).at, "what it last did before")
+    seen: set[type[Event]] = set()
+    later: list[Event] = []
+    for _, event in failures(picture):
+        if type(event) in seen:
+            later.append(event)
+        else:
+            seen.add(type(event))
+            yield Shown(event.at, "an error beside it")
+    for event in later[:EVIDENCE_LIMIT]:
+        yield Shown(event.at, "an error beside it")
+
+
+def _distinct(shown: Iterable[Shown]) -> list[Shown]:
+    """Each line once, with the words it was given first."""
+    out: dict[tuple[str, int, str], Shown] = {}
+    for one in shown:
+        out.setdefault((one.at.source, one.at.offset, one.at.text), one)
+    return list(out.values())
+
+
+def _confidence(winner: Finding, rivals: Sequence[Finding]) -> Confidence:
     families = {one.family for one in winner.shown}
     sure = winner.weight >= Weight.OUTRIGHT or (winner.weight >= Weight.CAUSE and len(families) > 1)
     rivalled = any(rival.weight >= winner.weight for rival in rivals)
