@@ -62,6 +62,8 @@ SlurmctldTimeout=60
 SlurmdTimeout=30
 KillWait=5
 MinJobAge={min_job_age_s}
+# A name of a test that reads as the id of another job must be no job.
+FirstJobId=1001
 MaxJobCount=60000
 MaxArraySize=20001
 JobRequeue=1

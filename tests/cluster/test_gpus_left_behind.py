@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.desk import open_desk
 from tests.cluster.faults import Faults
 from tests.cluster.fixtures import Cluster
-from tests.cluster.gpu_desk import Watchman
+from tests.cluster.gpu_desk import Watchman, answered, open_gpus
 from tests.cluster.layout import NODES, ClusterError
 from tests.cluster.terminal import Terminal, in_terminal
 from tests.cluster.training import Training
@@ -55,3 +56,43 @@ def test_nothing_is_left(
     assert "slurmtop-gpus" not in here
     assert "srun --overlap" not in here
     training.goes_on()
+
+
+#: Answers of the queue in ten minutes, at one in 20 s.
+POLLS_IN_TEN_MINUTES = 30
+#: RPCs a minute of any screen, and what opening a job and its GPUs adds once.
+MOST_A_MINUTE, MOST_ONCE = 10, 12
+
+
+@pytest.mark.long
+async def test_ten_minutes_of_an_open_job_page_add_one_step(
+    cluster: Cluster, training: Training, faults: Faults, tmp_path: Path
+) -> None:
+    def steps() -> list[str]:
+        rows = cluster.run("sacct", "-nP", "-j", training.job, "-o", "JobID,JobName").stdout
+        return rows.splitlines()
+
+    before = steps()
+    faults.close_ssh()
+    try:
+        async with open_desk(tmp_path, interval_s=20) as desk:
+            counted = faults.rpc_counts().get(cluster.user, 0)
+            polls = len(desk.wire.answers_of("squeue"))
+            await open_gpus(desk, training.job)
+            await answered(desk, deadline_s=120)
+            ends = polls + POLLS_IN_TEN_MINUTES
+            await desk.until(
+                "ten minutes of polls", lambda: len(desk.wire.answers_of("squeue")) >= ends, 900
+            )
+            await answered(desk)
+            spent = faults.rpc_counts().get(cluster.user, 0) - counted
+            cluster.wait_for("the step", lambda: len(steps()) > len(before))
+            added = [row for row in steps() if row not in before]
+            assert len(added) == 1, added
+            assert added[0].endswith("|slurmtop")
+            assert spent <= MOST_ONCE + 10 * MOST_A_MINUTE, spent
+            print(f"in ten minutes: {len(added)} step, {spent} RPCs")
+        Watchman(faults).all_gone(cluster)
+        training.goes_on()
+    finally:
+        faults.open_ssh()

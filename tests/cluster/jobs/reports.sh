@@ -8,8 +8,11 @@ export LISTEN='
 for signal in USR1 USR2 HUP TERM INT; do
     trap "echo $0: step $SLURM_STEP_ID got $signal" "$signal"
 done
+# Waits without a child: one more "sleep" a signal would outlive the step, and hold its node.
+quiet="quiet-$SLURM_JOB_ID-$SLURM_STEP_ID"
+mkfifo "$quiet" && exec 9<>"$quiet" && rm "$quiet"
 echo "$0: step $SLURM_STEP_ID ready"
-while :; do sleep 900 & wait $!; done
+while :; do read -r -t 900 -u 9; done
 '
 for _ in 1 2; do
     srun --ntasks=1 --overlap bash -c "$LISTEN" "$me" &
