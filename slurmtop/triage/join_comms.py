@@ -85,8 +85,9 @@ def _largest(members: list[_Member]) -> dict[int, int]:
 def _enter(book: _Book, process: Key, event: CommInit) -> None:
     slot = (process, event.comm)
     known = book.current.get(slot)
-    if event.phase in (InitPhase.DESTROYED, InitPhase.ABORTED):
-        book.current.pop(slot, None)
+    if event.phase not in (InitPhase.START, InitPhase.COMPLETE):
+        if event.phase in (InitPhase.DESTROYED, InitPhase.ABORTED):
+            book.current.pop(slot, None)
         return
     if event.rank is None:
         return

@@ -7,6 +7,7 @@ the rank that is ahead may be in its right, both sides are told and nobody is na
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from slurmtop.model.events.nccl import NcclWarn, Warn
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.join_groups import PRINTS, UNTOLD
 from slurmtop.triage.ops import UNEVEN_OPS
@@ -38,6 +39,7 @@ def find(picture: Picture) -> Iterator[Finding]:
         yield from found
         if not found:
             yield from _skewed(picture, view, waiting)
+    yield from _told_by_nccl(picture)
 
 
 def _differ_at_one_position(
@@ -158,4 +160,19 @@ def _unmatched(picture: Picture, view: GroupView, waiting: list[Place]) -> Itera
         shown=_one_line_a_side(waiting, sides),
         collective=collective(picture, view, op=waiting[0].op, seq=waiting[0].timed_out),
         explains=WAITED_OR_LEFT,
+    )
+
+
+def _told_by_nccl(picture: Picture) -> Iterator[Finding]:
+    """NCCL 2.4 compared the calls itself; its line names the rank that noticed, not who is off."""
+    warns = [warn for warn in picture.of(NcclWarn) if warn.kind is Warn.CALLS_DIFFER]
+    if not warns:
+        return
+    yield Finding(
+        cls="collective-op-mismatch",
+        weight=Weight.CAUSE,
+        summary="NCCL found that the ranks called different collectives",
+        at=(picture.earliest(warns) or warns[0]).at,
+        shown=tuple(Shown(warn.at, "NCCL compared the calls") for warn in warns[:4]),
+        explains=WAITED_OR_LEFT | {"python-exception"},
     )
