@@ -44,7 +44,8 @@ _SAME_WARNINGS = 8
 _OLD_INFO = re.compile(r"(?:^|:\d{1,10} \[-?\d{1,3}\] )INFO ")
 _OLD_HEAD = re.compile(r":\d{1,10} \[-?\d{1,3}\]$")
 _CHAIN = re.compile(
-    r"(?P<file>[\w./+-]{1,200}\.(?:cc|cpp|cu|c|hpp|h)):\d{1,6} ?-> ?(?P<result>\d{1,2})(?!\d)"
+    r"(?P<file>[\w./+-]{1,200}\.(?:cc|cpp|cu|c|hpp|h)):\d{1,6}(?: \(\w{1,80}\))? ?-> ?"
+    r"(?P<result>\d{1,2})(?!\d)"
 )
 _CLOSED_LOCAL = re.compile(r"Connection closed by localRank (\d{1,6})")
 _RETRY = re.compile(
@@ -75,7 +76,7 @@ class NcclReader:
         _, mark, info = text.partition("NCCL INFO ")
         if mark:
             return self._info(info, at)
-        if "WARN" in text:
+        if "WARN " in text:
             warn = read_warn(text, at)
             if warn is not None:
                 return self._warn(warn)
@@ -197,7 +198,7 @@ _READINGS: tuple[tuple[str, _Reading], ...] = (
     ("Connected all", NcclReader._connected),
     ("localRank", NcclReader._closed),
     (" set ", NcclReader._settings),
-    ("<", NcclReader._addresses),
+    ("Using", NcclReader._addresses),
     ("etwork ", NcclReader._networks),
     ("plugin", NcclReader._networks),
     ("No device found", NcclReader._networks),

@@ -34,7 +34,7 @@ _GID_CHANGED = re.compile(
 _COMPLETION = re.compile(
     r"Got completion|ork completion error|Got CQE with error|poller got error status"
 )
-_STATUS = re.compile(r"\b(?:status=|with error |got error status )(?:\w{1,40}\()?(\d{1,6})\b")
+_STATUS = re.compile(r"\b(?:status=|with error |got error status )(?:[^()=\n]{1,60}\()?(\d{1,6})\b")
 _VENDOR = re.compile(r"\bvendor[ _]err(?:or)?[ =:]{0,3}(\d{1,10})\b")
 _PEER = re.compile(r"\bfrom peer " + PEER)
 _HCA = re.compile(r"\bhca (?P<device>[\w.-]{1,64})")

@@ -14,16 +14,16 @@ import re
 from slurmtop.model.events.nccl import Warn
 from slurmtop.parse.logs.nccl_peer import PEER, Told, peer_name
 
-_ERROR = r"(?P<error>[^,\n(]{1,100})"
+_ERROR = r"(?P<error>[^,\n()]{1,100})"
 _CLOSED = re.compile(r"onnection closed by(?: remote)? peer(?: " + PEER + r")?")
 _CONNECT = (
     re.compile(
         r"\b[Cc]onnect to " + PEER + r"(?:<\d{0,5}>)? (?:has )?(?:failed|returned)"
         r"(?: with error)?\s?:? ?(?:\d{1,4}\()?" + _ERROR
     ),
-    re.compile(r"\bocketPollConnect to " + PEER + r"(?:<\d{0,5}>)? failed with error " + _ERROR),
+    re.compile(r"ocketPollConnect to " + PEER + r"(?:<\d{0,5}>)? failed with error " + _ERROR),
     re.compile(r"\bCall to (?P<peer>)connect failed ?:? ?" + _ERROR),
-    re.compile(r"\bonnect(?:: )?(?P<peer>)(?:connect )?returned " + _ERROR + r", exceeded"),
+    re.compile(r"onnect(?:: )?(?P<peer>)(?:connect )?returned " + _ERROR + r", exceeded"),
     re.compile(
         r"onnect\b.{0,80}?(?P<peer>)(?P<error>exceeded (?:retries|timeouts|error retry count)\b)"
     ),
@@ -53,7 +53,7 @@ _FOREIGN = re.compile(
 _FOREIGN_PEER = re.compile(r"(?:\bfrom|\bPeer) " + PEER)
 _NO_INTERFACE = re.compile(
     r"(?i)no (?:usable )?(?:socket |listening )?interface found|no valid interface"
-    r"|network \S{1,64} not found"
+    r"|network \S.{0,60}? not found"
 )
 _BAD_ADDRESS = re.compile(
     r"is neither AF_INET|pair found|getting address info|[Uu]nsupported (?:address|IP) family"
