@@ -61,11 +61,12 @@ _Reading = Callable[["NcclReader", str, Where], Iterable[Event]]
 class NcclReader:
     """Reads one source's lines of NCCL; holds only what it has said before."""
 
-    words = (b"NCCL", b" WARN ", b"] INFO ", b"RCCL version")
+    words: tuple[bytes, ...] = (b"NCCL", b" WARN ", b"] INFO ", b"RCCL version")
 
     def __init__(self) -> None:
         self._said: dict[Hashable, int] = {}
         self._cuda: dict[Hashable, NcclWarn] = {}
+        self._ways: set[Hashable] = set()
 
     @property
     def open(self) -> bool:
@@ -157,8 +158,16 @@ class NcclReader:
         return () if version is None else self._new(version, version.version)
 
     def _channels(self, text: str, at: Where) -> Iterable[Event]:
+        # Thousands of lines tell the same few ways: most need no pattern.
+        way = (_process(at), text.rpartition(" via ")[2])
+        if way in self._ways:
+            return ()
         channel = read_channel(text, at)
-        return () if channel is None else self._new(channel, channel.via)
+        if channel is None:
+            return ()
+        if len(self._ways) < _REMEMBERED:
+            self._ways.add(way)
+        return self._new(channel, channel.via)
 
     def _connected(self, text: str, at: Where) -> Iterable[Event]:
         if "Connected all" not in text:
@@ -184,7 +193,7 @@ class NcclReader:
         return () if warn is None or warn.kind is not Warn.FOREIGN else self._warn(warn)
 
     def _chains(self, text: str, at: Where) -> Iterable[Event]:
-        found = _CHAIN.search(text)
+        found = _CHAIN.search(text) if ".c" in text or ".h" in text else None
         if found is None or int(found["result"]) in _NO_FAILURES:
             return ()
         chain = NcclChain(at=at, file=found["file"], result=int(found["result"]))
