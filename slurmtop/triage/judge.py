@@ -130,7 +130,8 @@ def _with_winner(picture: Picture, ending: Ending, order: list[Finding]) -> Verd
     winner = order[0]
     same = [f for f in order[1:] if f.cls == winner.cls]
     rivals = [f for f in order[1:] if f.cls != winner.cls and f.weight > Weight.NOTE]
-    state = ending.state if ending.hard or winner.state is None else winner.state
+    told = ending.hard or ending.state is State.RECOVERING
+    state = ending.state if told or winner.state is None else winner.state
     if winner.state is None and state is State.HEALTHY and winner.weight > Weight.NOTE:
         state = State.UNKNOWN
     shown = _shown(picture, ending, [winner, *same])

@@ -52,6 +52,10 @@ def test_an_exception_of_the_only_rank_that_speaks_names_nobody() -> None:
     assert (told.cls, told.culprits) == ("python-exception", ())
 
 
+def test_other_ranks_that_only_print_do_not_make_the_one_that_threw_odd() -> None:
+    assert verdict(thrown(3), Step(at=where(rank=0), done=1)).culprits == ()
+
+
 def test_the_same_exception_on_several_ranks_names_nobody() -> None:
     told = verdict(thrown(3), thrown(6), gone(1))
     assert (told.cls, told.culprits) == ("python-exception", ())
@@ -117,8 +121,13 @@ def test_the_first_task_that_exits_is_named_by_its_host() -> None:
     assert [(c.host, c.rank) for c in told.culprits] == [("n1", None)]
 
 
-def test_a_later_exit_of_its_own_is_a_victim_too() -> None:
-    assert [c.host for c in verdict(task("n1", 1), task("n2", 1)).culprits] == ["n1"]
+def test_a_later_exit_of_another_kind_is_a_victim_too() -> None:
+    told = verdict(task("n1", signal=11), task("n2", 1), task("n3", 1))
+    assert [c.host for c in told.culprits] == ["n1"]
+
+
+def test_tasks_of_several_hosts_that_end_alike_name_nobody() -> None:
+    assert verdict(task("n1", 1), task("n2", 1)).culprits == ()
 
 
 def test_a_first_line_of_several_hosts_names_nobody() -> None:

@@ -122,6 +122,10 @@ _LAUNCH = (
         r"(?P<why>(?=.{0,160}(?i:fail|error|could ?n.t|unable|hung)).{0,60}"
         r"(?:pyxis|enroot|[Cc]ontainer|spank|SPANK|[Pp]rolog)\b.{0,200})"
     ),
+    re.compile(
+        r"slurm\w{0,8}[\w.\[\]-]{0,255}: error: "
+        r"(?P<why>(?:execve\(\)|Could not open std(?:in|out|err) file|Unable to open).{1,200})"
+    ),
     re.compile(r"error: (?P<why>(?:.{0,60}\b)?[Pp]rolog (?:launch )?(?:fail\w{0,4}|hung).{0,200})"),
 )
 
@@ -169,7 +173,7 @@ class SlurmReader(PlainReader):
         b"batch node",
     )
 
-    def see(self, message: Message) -> Iterable[Event]:
+    def read(self, message: Message) -> Iterable[Event]:
         for read in (_task_exit, _step_ended, _oom, _launch, _nodes):
             event = read(message.text, message.at)
             if event is not None:

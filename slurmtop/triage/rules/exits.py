@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from slurmtop.model.events.launch import ChildEnded, Crash, ElasticFailure
 from slurmtop.model.events.slurm import SlurmNote, StepNote, TaskExit
 from slurmtop.model.trace import Event, RankFrom, Where
-from slurmtop.model.verdict import Culprit, Missing, State
+from slurmtop.model.verdict import Culprit, Missing
 from slurmtop.triage.failures import first_failure, signal_of, was_sent_signal
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
@@ -47,7 +47,6 @@ def _exited(picture: Picture, exits: Sequence[_Exit]) -> Iterator[Finding]:
         cls=_CLS,
         weight=Weight.PATTERN if alone and own else Weight.SYMPTOM,
         summary=f"{_subject(first, culprits)} {_how(first)}; the reason is not in what was read",
-        state=State.FAILED,
         at=first.at,
         culprits=culprits,
         shown=(
@@ -91,7 +90,8 @@ def _who(picture: Picture, first: _Exit, own: Sequence[_Exit]) -> tuple[Culprit,
     """Whom the first exit names, where its teller sees all tasks of the step.
 
     Nobody where the first line names several hosts, where the process was sent a signal, or
-    where another task ended on its own and the order of the two is not known.
+    where a task elsewhere ended in the same way: then the program failed on both alike, and
+    which line came first is chance.
     """
     if was_sent_signal(first) or any(_rivals(picture, first, other) for other in own):
         return ()
@@ -107,8 +107,12 @@ def _who(picture: Picture, first: _Exit, own: Sequence[_Exit]) -> tuple[Culprit,
 
 
 def _rivals(picture: Picture, first: _Exit, other: _Exit) -> bool:
-    """Is another one's own end not known to have come later?"""
-    return other is not first and picture.before(first.at, other.at) is not True
+    """Did another task, not of the same host, end alike, or not surely later?"""
+    if other is first:
+        return False
+    if isinstance(first, TaskExit) and isinstance(other, TaskExit) and first.hosts == other.hosts:
+        return False
+    return _how(first) == _how(other) or picture.before(first.at, other.at) is not True
 
 
 def tasks_are_ranks(picture: Picture) -> bool:

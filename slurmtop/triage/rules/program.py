@@ -1,7 +1,7 @@
 """The program's own failures: exceptions, device-side asserts, DDP's unused parameters.
 
-A rank is named only where other ranks are seen to have run without the same failure: an error
-of the program or its input shows on all, and an excerpt often holds the first only.
+A rank is named only where other ranks are seen to have failed in another way: an error of the
+program or its input shows on all, and an excerpt often holds the first only.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from slurmtop.model.events.slurm import StepEnded
 from slurmtop.model.events.torch import CudaError, CudaTrouble, UnusedParameters
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import Culprit, State
-from slurmtop.triage.failures import Survivals, is_cascade
+from slurmtop.triage.failures import Survivals, failures, is_cascade
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.picture import Picture
@@ -96,10 +96,14 @@ def _same_elsewhere(picture: Picture, first: PyException, other: PyException) ->
 
 
 def _odd_one(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Culprit, ...]:
-    """The one rank that failed so while others were seen without it; else nobody."""
+    """The one rank that failed so while others are seen to have failed otherwise; else nobody.
+
+    That others print something is not enough: people paste the traceback of one rank only.
+    """
     ranks = {picture.rank_of(event.at) for event in events}
     rank = ranks.pop() if len(ranks) == 1 else None
-    if rank is None or not picture.seen_ranks - {rank}:
+    failed = {picture.rank_of(event.at) for _, event in failures(picture)}
+    if rank is None or not failed - {rank, None}:
         return ()
     return (Culprit(rank=rank, host=picture.rank_hosts.get(rank), reason=reason),)
 

@@ -202,6 +202,8 @@ def test_oom_kills_old_and_new(line: str, step: str, events: int, host: str | No
         ),
         ("srun: error: task 3 launch failed: Slurmd could not execve job", None),
         ("srun: error: Application launch failed: Job credential expired", None),
+        ("slurmstepd: error: execve(): /data/run.sh: Permission denied", None),
+        ("slurmstepd: error: Could not open stdout file /data/x.out: Permission denied", None),
         ("srun: error: Unable to create step for job 7: Invalid node name specified", None),
         ("slurmstepd: error: pyxis: container start failed with error code: 1", None),
         ("slurmd[n1]: error: Munge decode failed: Expired credential", None),
