@@ -7,8 +7,8 @@ from typing import Protocol
 
 from slurmtop.collect.log_content import Content
 
-#: The most that one step gives out.
-BLOCK_BYTES = 1024 * 1024
+#: The most that one step gives out, and what is lost in front of damage.
+BLOCK_BYTES = 64 * 1024
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 #: Python's own module (3.14), then the package that brings it to older versions.
 _ZSTD_MODULES = ("compression.zstd", "backports.zstd")
