@@ -2,9 +2,9 @@
 
 Source: pastes from terminals, and ranks that write into one file at once, for example::
 
-    [rank2]:[E816 00:34:01.13 ProcessGroupNCCL.cpp:629] [Rank 2] Watchdog … OpType=_ALLGATHER_BA[451/1919]
+    [rank2]:[E816 00:34:01.13 ProcessGroupNCCL.cpp:629] [Rank 2] … OpType=_ALLGATHER_BA[451/1919]
     n=71552, NumelOut=572416, Timeout(ms)=600000) ran for 600004 milliseconds before timing out.
-     1%|#         | 24/1752 [01:08<1:22:56,  2.88s/it][rank5]:[E602 11:17:52.18 ProcessGroupNCCL.cpp:632] …
+     1%|#         | 24/1752 [01:08<1:22:56,  2.88s/it][rank5]:[E602 11:17:52.18 ProcessGroupN…
 
 Only what shows that it is one record is joined; what hides behind a tmux counter is filled in
 where one operation alone fits, and never a digit.
@@ -44,7 +44,8 @@ _UNENDED = re.compile(
 #: What a record goes on with where somebody's editor or mailer broke it at blanks.
 _GOES_ON = re.compile(
     r"\s{0,12}(?:WorkNCCL\(|ran for \d|NumelIn=|NumelOut=|OpType=|SeqNum=|Timeout\(ms\)|but Rank \d"
-    r"|last (?:enqueued|completed)|completed|enqueued|NCCL work|work:|milliseconds|before timing|timing out"
+    r"|last (?:enqueued|completed)|completed|enqueued|NCCL work|work:|milliseconds"
+    r"|before timing|timing out"
     r"|Tensor(?:Shape|Dtypes|DeviceTypes|Options))"
 )
 #: A line that begins on its own, whatever stood before it.
@@ -64,7 +65,8 @@ _INSIDE = re.compile(
     + "{1,5}|"
     + C10_HEAD.replace("?P<", "?P<c_").replace(r"\[?[EWIFDV]", r"\[[EWIFDV]", 1)
     + r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{6} \d{1,10} \S{1,160}\.py:\d{1,6}\] "
-    + r"|[^\s:\[\]<>|()=,]{0,253}:\d{1,10}:\d{1,10} \[-?\d{1,3}\] (?=[^\n]{0,160}?NCCL (?:INFO|WARN) )"
+    + r"|[^\s:\[\]<>|()=,]{0,253}:\d{1,10}:\d{1,10} \[-?\d{1,3}\] "
+    + r"(?=[^\n]{0,160}?NCCL (?:INFO|WARN) )"
     + r"|(?:slurmstepd|srun)(?:[-\[][\w.-]{1,64}\]?)?: (?=error|fatal|Job|Terminating|Force|First)"
     + r"|Traceback \(most recent call last\):"
 )
@@ -156,6 +158,6 @@ def pieces(text: str, shape: Shape) -> Iterator[tuple[int, int]]:
     cuts = [0, *(start for start in starts_inside(text, first.end) if start), len(text)]
     if text.startswith("^C", first.end) and len(text) > first.end + 2:
         cuts = sorted({*cuts, first.end + 2})
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         if text[start:end].strip():
             yield start, end

@@ -18,7 +18,7 @@ _HOST_PID = re.compile(
     r"^(?:nccl[\w-]*|debug|log)[._]([A-Za-z][A-Za-z\d-]{1,62})\.(\d{2,10})(?:\.\w+)?$"
 )
 _HOST_ALONE = re.compile(
-    r"^((?:node|worker|host|gpu|dgx|hgx|pod|compute|server)-?[a-z\d]*(?:-[a-z\d]+)*)\.\w{2,4}$",
+    r"^((?:node|worker|host|gpu|dgx|hgx|pod|compute|server)-?(?:[a-z]|[a-z\d-]{0,60}\d[a-z]?))\.\w{2,4}$",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"(?i)(?:node|worker|host|gpu|dgx|hgx|pod|compute|server)s?$")

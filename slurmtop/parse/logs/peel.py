@@ -20,7 +20,7 @@ from slurmtop.parse.logs.stamps import glog_stamp, late_stamp, stamp_at
 
 _MOST_PREFIXES = 14
 
-#: ``[E1003 18:37:01.83 ProcessGroupNCCL.cpp:607] ``, ``W1026 03:51:31.222000 2521679 api.py:908] ``.
+#: ``[E1003 18:37:01.83 ProcessGroupNCCL.cpp:607] ``, ``W1026 03:51:31.22 2521679 api.py:908] ``.
 C10_HEAD = (
     r"\[?[EWIFDV](?:(?P<when>\d{3,4} \d\d:\d\d:\d\d(?:\.\d{1,9})?)(?: +(?P<thread>\d{1,10}))?)? "
     r"(?P<file>[\w./<>+-]{1,200}\.(?:cpp|cc|cxx|cu|h|hpp|py)):\d{1,6}\] ?"
@@ -40,7 +40,8 @@ _ROLE = re.compile(
     r"\[(?:default|trainer|train|worker|main|actor|learner)_?(?P<local>\d{1,4})(?:\|\d{1,7})?\]: ?"
 )
 _HOST_LOCAL = re.compile(
-    r"\[(?P<host>[A-Za-z\d][\w.-]{0,63}(?<!\.py)(?<!\.cc)(?<!\.cpp)(?<!\.h)):(?P<local>\d{1,3})\]: ?"
+    r"\[(?P<host>[A-Za-z\d][\w.-]{0,63}(?<!\.py)(?<!\.cc)(?<!\.cpp)(?<!\.h)):"
+    r"(?P<local>\d{1,3})\]: ?"
 )
 _HOST_PID = re.compile(
     r"\[(?P<host>[A-Za-z][\w.-]{0,63}(?<!\.py)(?<!\.cc)(?<!\.cpp)(?<!\.h)):(?P<pid>\d{2,10})"

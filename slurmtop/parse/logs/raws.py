@@ -10,6 +10,7 @@ at. UTF-16 is turned into UTF-8; offsets still count bytes of the file.
 """
 
 import codecs
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -23,7 +24,10 @@ _BAR_HELD = 64_000
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """One raw line, or one state of a bar in it. ``place`` counts them in reading order."""
+    """One raw line, or one state of a bar in it.
+
+    ``place`` counts the lines of the file that hold words.
+    """
 
     data: bytes
     number: int | None
@@ -36,41 +40,71 @@ class Raw:
         return decoded(data.replace(b"\0", b"") if b"\0" in data else data)
 
 
-@dataclass(frozen=True, slots=True)
 class Block:
-    """Raw lines that stand behind one another; the fields are those of the first."""
+    """Raw lines that stand behind one another; the fields are those of the first.
 
-    lines: list[bytes]
-    number: int | None
-    offset: int
-    place: int
-    wide: bool = False
-    """The file is UTF-16."""
-    dropped: int = 0
-    """Bytes of the first line that were not kept."""
+    ``wide`` says that the file is UTF-16; ``dropped`` bytes of the first line were not kept.
+    """
+
+    def __init__(
+        self,
+        lines: list[bytes],
+        *,
+        number: int | None,
+        offset: int,
+        place: int,
+        wide: bool = False,
+        dropped: int = 0,
+    ) -> None:
+        self.lines = lines
+        self.number = number
+        self.offset = offset
+        self.place = place
+        self._wide = wide
+        self._dropped = dropped
+        self._blank = [at for at, line in enumerate(lines) if not line or line.isspace()]
+        self._starts: list[int] | None = None
+
+    @property
+    def end_place(self) -> int:
+        """That of the line behind these."""
+        return self.place + len(self.lines) - len(self._blank)
 
     def starts(self) -> list[int]:
         """Bytes from the first line to each of them, and to the end of the last."""
-        sizes = [_size(line, self.wide) + 1 + self.wide for line in self.lines]
-        if sizes:
-            sizes[0] += self.dropped
-        return list(accumulate(sizes, initial=0))
+        if self._starts is None:
+            if self._wide:
+                sizes = [_wide_size(line) + 2 for line in self.lines]
+            else:
+                sizes = [len(line) + 1 for line in self.lines]
+            if sizes:
+                sizes[0] += self._dropped
+            self._starts = list(accumulate(sizes, initial=0))
+        return self._starts
+
+    def place_of(self, index: int) -> int:
+        """How many lines with words stand before this one in the file."""
+        return self.place + index - bisect_left(self._blank, index)
+
+    def at(self, index: int) -> tuple[int | None, int, int]:
+        """Number, offset and place of one line."""
+        number = None if self.number is None else self.number + index
+        return number, self.offset + self.starts()[index], self.place_of(index)
 
     def raws(self, wanted: Iterable[int]) -> Iterator[Raw]:
-        """The lines at these places, a bar's states one by one."""
-        starts = self.starts()
+        """Those of these lines that hold words, a bar's states one by one."""
         for index in wanted:
             data = self.lines[index]
-            number = None if self.number is None else self.number + index
-            offset = self.offset + starts[index]
-            place = self.place + index
+            if not data or data.isspace():
+                continue
+            number, offset, place = self.at(index)
             if b"\r" not in data:
                 yield Raw(data, number, offset, place)
                 continue
             for state in data.split(b"\r"):
                 if state and not state.isspace():
                     yield Raw(state, number, offset, place)
-                offset += _size(state, self.wide) + 1 + self.wide
+                offset += _size(state, self._wide) + 1 + self._wide
 
 
 class RawLines:
@@ -79,6 +113,8 @@ class RawLines:
     def __init__(self) -> None:
         self.end = 0
         """Bytes from the start of the file to the end of what was fed or skipped."""
+        self.count = 0
+        """Lines that were given, the last one without an end among them."""
         self._at = 0
         self._number: int | None = 1
         self._place = 0
@@ -86,11 +122,6 @@ class RawLines:
         self._dropped = 0
         self._inside = False
         self._wide: codecs.IncrementalDecoder | None = None
-
-    @property
-    def place(self) -> int:
-        """That of the next line."""
-        return self._place
 
     @property
     def unfinished(self) -> bool:
@@ -130,14 +161,25 @@ class RawLines:
     def _block(self, lines: list[bytes]) -> Block:
         lines[0] = self._rest + lines[0]
         wide = self._wide is not None
-        block = Block(lines, self._number, self._at, self._place, wide, self._dropped)
-        self._at += self._dropped + sum(_size(line, wide) for line in lines)
-        self._at += len(lines) * (1 + wide)
-        self._place += len(lines)
+        block = self._new(lines)
+        sizes = map(_wide_size, lines) if wide else map(len, lines)
+        self._at += self._dropped + sum(sizes) + len(lines) * (1 + wide)
+        self._place = block.end_place
+        self.count += len(lines)
         if self._number is not None:
             self._number += len(lines)
         self._rest, self._dropped = b"", 0
         return block
+
+    def _new(self, lines: list[bytes]) -> Block:
+        return Block(
+            lines,
+            number=self._number,
+            offset=self._at,
+            place=self._place,
+            wide=self._wide is not None,
+            dropped=self._dropped,
+        )
 
     def _behind_cut(self, data: bytes) -> bytes:
         """``data`` from where the first whole line, or state of a bar, begins."""
@@ -159,9 +201,9 @@ class RawLines:
         cut = self._rest.rfind(b"\r")
         if cut > 0:
             states, rest = self._rest[:cut], self._rest[cut + 1 :]
-            blocks.append(Block([states], self._number, self._at, self._place, wide, self._dropped))
+            blocks.append(self._new([states]))
             self._at += self._dropped + _size(states, wide) + 1 + wide
-            self._place += 1
+            self._place = blocks[-1].end_place
             self._rest, self._dropped = rest, 0
         text = self._rest.lstrip(b"\0")
         self._at += (len(self._rest) - len(text)) * (1 + wide)
@@ -171,8 +213,10 @@ class RawLines:
 
 
 def _size(line: bytes, wide: bool) -> int:
-    if not wide:
-        return len(line)
+    return _wide_size(line) if wide else len(line)
+
+
+def _wide_size(line: bytes) -> int:
     return len(line.decode("utf-8", "replace").encode("utf-16-le", "replace"))
 
 

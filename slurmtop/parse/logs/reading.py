@@ -12,14 +12,17 @@ kept is bounded, however long the log is. How the bytes were cut into blocks mak
 
 import re
 import statistics
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from slurmtop.model.events.launch import WorkersRestart
+from slurmtop.model.events.nccl import Call, CommCalls
 from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.trace import Event, Source, Stamp, Traces, Where
+from slurmtop.parse.logs.calls import CallLines, call_in
 from slurmtop.parse.logs.line import Message, Reader
 from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, pieces
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
@@ -42,7 +45,8 @@ _LAST_EVENTS = 1_000
 _SAME_REQUEUE_S = 60.0
 #: What of the old run may still come after Slurm said that it requeues the job.
 _DYING = re.compile(
-    r"srun: |slurmstepd|slurmd|submitit |Bypassing|Received SIG|Terminated|Killed|Traceback|\s|\w*Error"
+    r"srun: |slurmstepd|slurmd|submitit |Bypassing|Received SIG|Terminated|Killed|Traceback|\s"
+    r"|\w*Error"
 )
 
 
@@ -67,9 +71,9 @@ class SourceReader:
         self._ends = _Ends()
         self._events = _Events()
         self._attempts = _Attempts()
-        self._extra = 0
+        self._orders = _Orders()
+        self._calls = CallLines()
         self._read = 0
-        self._lines = 0
         self._unread: list[tuple[int, int]] = []
         self._cut = False
 
@@ -95,10 +99,11 @@ class SourceReader:
         self._flush()
         for reader in self._readers:
             self._keep(reader.finish())
+        self._keep(self._comm_calls())
         first, last, last_stamped, spacing_s = self._ends.told(self._where_of)
         fields: dict[str, Any] = {
             "read_bytes": self._read,
-            "lines": self._lines,
+            "lines": self._raws.count,
             "unread": tuple(self._unread),
             "cut": self._cut,
             "rank": rank_in_name(self._name),
@@ -122,9 +127,8 @@ class SourceReader:
     def _take(self, blocks: list[Block], *, final: bool) -> None:
         for block in blocks:
             self._learn(block)
-            self._lines += len(block.lines)
             self._ends.see(block)
-            self._waiting.extend(block.raws(self._wanted(block)))
+            self._waiting.extend(block.raws(self._calls.take(block)))
         keep = 0 if final else MOST_PARTS
         ready = self._waiting[: len(self._waiting) - keep]
         if ready:
@@ -140,23 +144,22 @@ class SourceReader:
         shape = shape_of(lines, self._shape)
         self._shape = shape if block.place == 0 else replace(shape, width=None, padded=False)
 
-    def _wanted(self, block: Block) -> Iterable[int]:
-        return range(len(block.lines))
-
     def _read_lines(self, ready: list[Raw], behind: list[Raw]) -> None:
         """Show what is telling in ``ready``; a record may go on in ``behind``, its longer form."""
         gate = self._gate
         skip_to = 0
         every = self._shape.width is not None
         for index, raw in enumerate(ready):
-            if index < skip_to or not raw.data or raw.data.isspace():
+            if index < skip_to:
                 continue
             telling = gate is not None and gate.search(raw.data) is not None
             if not telling and not every and not any(reader.open for reader in self._readers):
                 continue
             parts = self._parts(raw, behind[index + 1 : index + MOST_PARTS])
             skip_to = index + len(parts)
+            self._orders.begin(raw.place)
             self._show(raw, parts)
+            self._orders.more(1 - len(parts))
         # Parts of a record that were held for the next round are done.
         if skip_to > len(ready):
             del self._waiting[len(ready) : skip_to]
@@ -176,7 +179,7 @@ class SourceReader:
 
     def _show(self, raw: Raw, parts: list[str]) -> None:
         for message in self._messages(raw, parts):
-            self._attempts.see(message.text)
+            message = self._attempts.seen(message)
             for reader in self._readers:
                 self._keep(reader.see(message))
 
@@ -186,7 +189,8 @@ class SourceReader:
         bounds = list(pieces(text, self._shape))
         outer: Prefix | None = None
         for start, end in bounds:
-            self._extra += outer is not None
+            if outer is not None:
+                self._orders.more(1)
             more = parts[1:] if end == len(text) else []
             message, prefix = self._message(raw, text[start:end], more, outer)
             outer = outer or prefix
@@ -216,7 +220,7 @@ class SourceReader:
             source=self._name,
             line=raw.number,
             offset=raw.offset,
-            order=raw.place + self._extra,
+            order=(order := self._orders.of(raw.place)),
             text=text,
             rank=prefix.rank,
             rank_from=prefix.rank_from,
@@ -225,12 +229,18 @@ class SourceReader:
             host=prefix.host,
             label=prefix.label,
             pid=prefix.pid,
-            attempt=self._attempts.number,
+            attempt=self._attempts.of(order),
             stamp=prefix.stamp,
         )
 
-    def _where_of(self, raw: Raw) -> Where:
+    def _where_of(self, raw: Raw, words: str = "") -> Where:
+        """A line on its own; of several messages in it the one that holds ``words``."""
         text = without_border(raw.text(), self._shape)
+        torn = words and text.count("NCCL ") > 1
+        for start, end in pieces(text, self._shape) if torn else ():
+            if words in text[start:end]:
+                text = text[start:end]
+                break
         prefix = peel(text, self._shape)
         return self._where(raw, prefix, _shown(text, [], prefix))
 
@@ -238,6 +248,35 @@ class SourceReader:
         for event in events:
             self._events.add(event)
             self._attempts.told(event)
+
+    def _comm_calls(self) -> Iterable[CommCalls]:
+        """The calls of each communicator, as one event."""
+        for lines in self._calls.all():
+            last = lines.last_line()
+            if lines.first is None or last is None:
+                continue
+            who, comm = lines.who.decode("utf-8", "replace"), lines.comm.decode()
+            calls: list[Call] = []
+            places: list[Where] = []
+            nranks: int | None = None
+            for kept in lines.newest():
+                found = call_in(kept.raw().text(), who, comm)
+                if found is not None:
+                    calls.append(found[0])
+                    places.append(self._where_of(kept.raw(), comm))
+                    nranks = found[1] or nranks
+            yield CommCalls(
+                at=self._where_of(last.raw(), comm),
+                comm=comm,
+                nranks=nranks,
+                collectives=lines.collectives,
+                last=tuple(calls),
+                last_at=tuple(places),
+                sends=tuple(sorted(lines.sends.items())),
+                receives=tuple(sorted(lines.receives.items())),
+                op_count_moves=lines.moves,
+                first_at=self._where_of(lines.first.raw(), comm),
+            )
 
 
 def _inherit(prefix: Prefix, outer: Prefix, text: str) -> None:
@@ -265,23 +304,62 @@ def _shown(text: str, more: Sequence[str], prefix: Prefix) -> str:
     return whole[begin:].strip()[:SHOWN_CHARS].rstrip()
 
 
+class _Orders:
+    """The order of messages: the place of their lines, and what torn and wrapped ones add."""
+
+    _MOST = 20_000
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        self._totals: list[int] = []
+        self._place = -1
+        self._total = 0
+
+    def begin(self, place: int) -> None:
+        """A line is shown; a further state of a bar in the same line counts, too."""
+        if place == self._place:
+            self.more(1)
+        self._place = place
+
+    def more(self, count: int) -> None:
+        """So many messages more, or less, than lines from here on."""
+        if count:
+            self._total += count
+            if len(self._places) < self._MOST:
+                self._places.append(self._place)
+                self._totals.append(self._total)
+
+    def of(self, place: int) -> int:
+        """The order of what is said at this place."""
+        if place >= self._place:
+            return place + self._total
+        found = bisect_right(self._places, place)
+        return place + (self._totals[found - 1] if found else 0)
+
+
 class _Attempts:
     """Counts restarts: of torchrun's workers at once, of the job when its new run speaks."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self._begun: list[int] = []
         self._requeued = False
         self._requeued_at: float | None = None
 
-    def see(self, text: str) -> None:
-        """Another message; one that no dying run writes begins the new one."""
-        if self._requeued and not _DYING.match(text):
-            self._requeued = False
-            self.number += 1
+    def of(self, order: int) -> int:
+        """The attempt of a message."""
+        return bisect_right(self._begun, order)
+
+    def seen(self, message: Message) -> Message:
+        """The message in its attempt; one that no dying run writes begins the new one."""
+        if not self._requeued or _DYING.match(message.text):
+            return message
+        self._requeued = False
+        self._begun.append(message.at.order)
+        return replace(message, at=replace(message.at, attempt=len(self._begun)))
 
     def told(self, event: Event) -> None:
         if isinstance(event, WorkersRestart):
-            self.number += 1
+            self._begun.append(event.at.order + 1)
         elif isinstance(event, StepEnded) and event.ending is Ending.REQUEUE:
             same = (
                 self._requeued_at is not None

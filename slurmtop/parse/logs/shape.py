@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from slurmtop.parse.logs.stamps import year_in
 
@@ -36,6 +37,10 @@ _NUMBERINGS = (
     re.compile(r" {0,8}(\d{1,9})\t"),
     re.compile(r"(\d{1,9}):(?! )"),
     re.compile(r"[\w./-]{1,200}\.(?:log|out|err|txt):(\d{1,9})[:-]"),
+)
+#: What no wrapped line goes on with.
+_BEGINS = re.compile(
+    r"[\[(]\w|\S+:\d+:\d+ \[|Traceback|\s+File|[A-Z]\d{3,4} \d\d:|\d{4}-\d\d-\d\d|srun|slurm"
 )
 _BORDER = re.compile(r"[ \t]*[│┃║▏▕][ \t]*$")
 _PIPE = re.compile(r" {2,}\|[ \t]*$")
@@ -97,7 +102,7 @@ def _labelled(sample: Sequence[str]) -> bool:
         return False
     tasks = [int(match[1]) for match in found]
     # A list counts up by one; writers come again, or in any order.
-    return not all(later == task + 1 for task, later in zip(tasks, tasks[1:], strict=False))
+    return not all(later == task + 1 for task, later in pairwise(tasks))
 
 
 def _task(line: str) -> re.Match[str] | None:
@@ -128,7 +133,7 @@ def _numbered(sample: Sequence[str]) -> re.Pattern[str] | None:
         if (
             len(numbers) >= 3
             and len(numbers) >= _MOST * len(sample)
-            and all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+            and all(a < b for a, b in pairwise(numbers))
         ):
             return form
     return None
@@ -146,8 +151,20 @@ def _width(lines: Sequence[str]) -> tuple[int | None, bool]:
     padded = sum(1 for line in lines if line.rstrip("\r").endswith("  ") and len(line) >= widest)
     if padded >= 1 and at_most >= max(2, _MOST * len(full)):
         return widest, True
-    bare = [len(line.rstrip()) for line in lines if line.strip()]
-    widest = max(bare)
-    if sum(1 for size in bare if size == widest) >= 2 and widest >= _NARROWEST:
-        return widest, False
-    return None, False
+    return _broken_at([line.rstrip() for line in lines]), False
+
+
+def _broken_at(lines: Sequence[str]) -> int | None:
+    """The column where a terminal broke lines: each full one goes on, mostly inside a word."""
+    widest = max(map(len, lines))
+    full = [at for at, line in enumerate(lines) if len(line) == widest]
+    if widest < _NARROWEST or len(full) < 2 or full[-1] + 1 == len(lines):
+        return None
+    seams = [(lines[at][-1], lines[at + 1][:1]) for at in full]
+    if any(
+        not after or _BEGINS.match(lines[at + 1])
+        for at, (_, after) in zip(full, seams, strict=True)
+    ):
+        return None
+    inside = sum(1 for before, after in seams if before.isalnum() and after.isalnum())
+    return widest if 2 * inside >= len(seams) else None

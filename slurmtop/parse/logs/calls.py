@@ -1,0 +1,274 @@
+"""NCCL's mass lines: every collective call of every process, and thousands of channels.
+
+Source: ``NCCL_DEBUG=INFO`` with ``NCCL_DEBUG_SUBSYS=COLL`` (the same text from 2.8 to 2.30), and
+the trace of calls from 2.14 on, for example::
+
+    node-a:815:864 [0] NCCL INFO AllReduce: opCount d sendbuff 0x7f recvbuff 0x7f count 1 …
+    node-a:815:864 NCCL CALL ncclAllReduce(7f91,7f92,1,7,0,0,0x55e2,0x55f0)
+
+A job writes gigabytes of them, so that they are read as bytes, one look each, and only the newest
+of each communicator are kept. A line is printed when the call is made, not when it is done.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from slurmtop.model.events.nccl import Call
+from slurmtop.parse.logs.raws import Block, Raw
+
+#: Newest collectives kept of a communicator, and of one once there are many.
+KEPT = 64
+_KEPT_OF_MANY = 16
+_MANY_COMMS = 512
+_MOST_COMMS = 8_192
+_MOST_PEERS = 4_096
+_MOST_SEEN = 50_000
+#: Blocks that are held as they are, because most of their calls will not be kept.
+_RECENT_BLOCKS = 4
+_COLON = ord(":")
+
+_WHO = rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10} \[-?\d{1,3}\] (?:NCCL )?INFO "
+_COLL = (
+    rb"([A-Z]\w{2,30}): opCount ([0-9a-f]{1,16}) sendbuff \S+ recvbuff \S+ count \d{1,20} "
+    rb"datatype \d{1,3} op \d{1,20} root (-?\d{1,10}) comm (0x[0-9a-f]{1,16})"
+    rb"(?: \[nranks=\d{1,10}\] stream (?:0x[0-9a-f]{1,16}|\(nil\))(?: task \d+ globalrank \d+)?)"
+)
+_LINE = re.compile(_WHO + _COLL + rb"\r?$")
+_ENDED = re.compile(_WHO + _COLL + rb"[ \r]*$")
+_INSIDE = re.compile(_WHO + _COLL)
+_CALLED = (
+    rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10} NCCL CALL nccl([A-Z]\w{2,30})"
+    rb"\((?:0x)?[0-9a-f]{1,16},(?:0x)?[0-9a-f]{1,16},\d{1,20},\d{1,3},\d{1,20},(-?\d{1,10}),"
+    rb"((?:0x)?[0-9a-f]{1,16}),"
+)
+_CALL = re.compile(_CALLED)
+_DETAIL = re.compile(
+    r"([A-Z]\w{2,30}): opCount ([0-9a-f]{1,16}) sendbuff \S+ recvbuff \S+ count (\d{1,20}) "
+    r"datatype (\d{1,3}) op (\d{1,20}) root (-?\d{1,10}) comm (0x[0-9a-f]{1,16})"
+    r"(?: \[nranks=(\d{1,10})\])?"
+)
+_CALL_DETAIL = re.compile(
+    r"NCCL CALL nccl([A-Z]\w{2,30})\(\w{1,18},\w{1,18},(\d{1,20}),(\d{1,3}),(\d{1,20}),"
+    r"(-?\d{1,10}),"
+)
+#: Rings, trees and channels: one of each kind of a process tells all.
+_WIRING = re.compile(
+    _WHO + rb"(?:(?:Channel|Ring) \d{1,4}(?:/\d{1,4})? : \d{1,7}(?:\[\w{1,12}\])? -> "
+    rb"\d{1,7}(?:\[\w{1,12}\])?(?: \[\w{4,7}\])? via ([^:]{1,120})"
+    rb"|((?:Channel|Ring|Trees?|NVLS Trees|CollNet|Pattern)\b)[^>:]{0,40}[ :]"
+    rb"[-\d >/\[\]:|]{0,400})"
+    rb"[ \r]*$"
+)
+_DIGITS = re.compile(rb"[\d()]+")
+_TIME = re.compile(rb"\d\d:\d\d:\d\d[.,\dZ+:]*|\d{4}-\d\d-\d\d")
+
+
+class Kept(NamedTuple):
+    """A line of which the call is read later."""
+
+    data: bytes
+    number: int | None
+    offset: int
+    place: int
+
+    def raw(self) -> Raw:
+        return Raw(self.data, self.number, self.offset, self.place)
+
+
+class CommLines:
+    """What is kept of one communicator of one process.
+
+    ``who`` is ``host:pid`` as written. ``collectives`` counts all of them. ``sends`` and
+    ``receives`` count calls by peer.
+    """
+
+    __slots__ = (
+        "_recent", "_settled", "collectives", "comm", "first", "last", "moves", "op_count",
+        "receives", "sends", "who",
+    )  # fmt: skip
+
+    def __init__(self, who: bytes, comm: bytes, kept: int) -> None:
+        self.who = who
+        self.comm = comm
+        self.collectives = 0
+        self.first: Kept | None = None
+        self.last: tuple[Block, int] | Kept | None = None
+        self.sends: dict[int, int] = {}
+        self.receives: dict[int, int] = {}
+        self.op_count: bytes | None = None
+        self.moves = False
+        self._settled: deque[Kept] = deque(maxlen=kept)
+        self._recent: list[tuple[Block, list[int]]] = []
+
+    def add(self, block: Block, places: list[int]) -> None:
+        """Lines of one block; a call of two ranks alone as the complement of its place."""
+        if self.first is None:
+            self.first = _kept(block, max(places[0], ~places[0]))
+        self.last = block, max(places[-1], ~places[-1])
+        if min(places) < 0:
+            places = [at for at in places if at >= 0]
+        if not places:
+            return
+        self.collectives += len(places)
+        self._recent.append((block, places))
+        newer = sum(len(part) for _, part in self._recent[1:])
+        while newer >= (self._settled.maxlen or KEPT):
+            del self._recent[0]
+            self._settled.clear()
+            newer -= len(self._recent[1][1]) if len(self._recent) > 1 else newer
+
+    def settle(self, block: Block) -> None:
+        """Keep what is still needed of ``block`` without the block itself."""
+        if self._recent and self._recent[0][0] is block:
+            _, places = self._recent.pop(0)
+            newest = places[-(self._settled.maxlen or KEPT) :]
+            self._settled.extend(_kept(block, at) for at in newest)
+        if isinstance(self.last, tuple) and not isinstance(self.last, Kept):
+            self.last = _kept(*self.last) if self.last[0] is block else self.last
+
+    def newest(self) -> list[Kept]:
+        """The last collectives, at most as many as are kept."""
+        out = list(self._settled)
+        for block, places in self._recent:
+            out += [_kept(block, at) for at in places[-(self._settled.maxlen or KEPT) :]]
+        return out[-(self._settled.maxlen or KEPT) :]
+
+    def last_line(self) -> Kept | None:
+        last = self.last
+        return last if last is None or isinstance(last, Kept) else _kept(*last)
+
+
+def _kept(block: Block, index: int) -> Kept:
+    return Kept(block.lines[index], *block.at(index))
+
+
+class CallLines:
+    """Takes the mass lines out of the blocks of one source."""
+
+    def __init__(self) -> None:
+        self._comms: dict[tuple[bytes, bytes], CommLines] = {}
+        self._traced: dict[tuple[bytes, bytes], CommLines] = {}
+        self._seen: set[tuple[bytes, bytes]] = set()
+        self._recent: deque[tuple[Block, list[CommLines]]] = deque()
+
+    def take(self, block: Block) -> list[int] | range:
+        """The places of the lines that are none of these, or hold more than one."""
+        lines = block.lines
+        if not any(b"INFO" in line or b"NCCL" in line for line in lines):
+            return range(len(lines))
+        rest: list[int] = []
+        new: dict[CommLines, list[int]] = {}
+        comms = self._comms
+        match = _LINE.match
+        for index, line in enumerate(lines):
+            found = match(line)
+            if found is None:
+                if self._other(line, index, new):
+                    rest.append(index)
+                continue
+            who, op, op_count, peer, comm = found.groups()
+            lines_of = comms.get((who, comm))
+            if lines_of is None or who[0] == _COLON:
+                self._add(comms, b"", found.groups(), new, index)
+                continue
+            if op_count != lines_of.op_count:
+                lines_of.moves = True
+            places = new.get(lines_of)
+            if places is None:
+                places = new[lines_of] = []
+            if len(op) == 4:
+                index = _point_to_point(lines_of, op, peer, index)
+            places.append(index)
+        for lines_of, places in new.items():
+            lines_of.add(block, places)
+        self._recent.append((block, list(new)))
+        if len(self._recent) > _RECENT_BLOCKS:
+            old, touched = self._recent.popleft()
+            for lines_of in touched:
+                lines_of.settle(old)
+        return rest
+
+    def all(self) -> Iterator[CommLines]:
+        """Each communicator of each process; calls that were logged in both forms once."""
+        yield from self._comms.values()
+        for key, lines in self._traced.items():
+            if key not in self._comms:
+                yield lines
+
+    def _other(self, line: bytes, index: int, new: dict[CommLines, list[int]]) -> bool:
+        """A line with prefixes, torn, or of another kind; true where it is still to be read."""
+        if b": opCount " in line:
+            whole = _ENDED.search(line) if line.count(b": opCount ") == 1 else None
+            for one in _INSIDE.finditer(line) if whole is None else (whole,):
+                self._add(self._comms, line[: one.start()], one.groups(), new, index)
+            return whole is None
+        if b"NCCL CALL nccl" in line:
+            call = _CALL.search(line)
+            if call is None:
+                return b"ncclGroup" not in line
+            who, op, peer, comm = call.groups()
+            self._add(self._traced, line[: call.start()], (who, op, None, peer, comm), new, index)
+            return False
+        wiring = _WIRING.search(line) if b"INFO " in line else None
+        if wiring is None:
+            return True
+        key = (wiring[1], _DIGITS.sub(b"", wiring[2] or wiring[3]))
+        if key in self._seen:
+            return False
+        if len(self._seen) < _MOST_SEEN:
+            self._seen.add(key)
+        return True
+
+    def _add(
+        self,
+        comms: dict[tuple[bytes, bytes], CommLines],
+        before: bytes,
+        told: Sequence[bytes | Any],
+        new: dict[CommLines, list[int]],
+        index: int,
+    ) -> None:
+        """A call behind prefixes, or the first of its communicator."""
+        who, op, op_count, peer, comm = told
+        name = who
+        if who[0] == _COLON:
+            # Without a host only the collector's tags tell two processes apart.
+            name = _TIME.sub(b"", before) + who
+        lines = comms.get((name, comm))
+        if lines is None:
+            if len(comms) >= _MOST_COMMS:
+                return
+            kept = KEPT if len(comms) < _MANY_COMMS else _KEPT_OF_MANY
+            lines = comms[(name, comm)] = CommLines(who, comm, kept)
+            lines.op_count = op_count
+        if op_count != lines.op_count:
+            lines.moves = True
+        if len(op) == 4:
+            index = _point_to_point(lines, op, peer, index)
+        new.setdefault(lines, []).append(index)
+
+
+def _point_to_point(lines: CommLines, op: bytes, peer: bytes, index: int) -> int:
+    """Counts a Send or Recv; the place under which its line is noted."""
+    if op != b"Send" and op != b"Recv":
+        return index
+    peers = lines.sends if op == b"Send" else lines.receives
+    number = int(peer)
+    if number in peers or len(peers) < _MOST_PEERS:
+        peers[number] = peers.get(number, 0) + 1
+    return ~index
+
+
+def call_in(text: str, who: str, comm: str) -> tuple[Call, int | None] | None:
+    """The call that a kept line tells of this process and communicator, and its nranks."""
+    for found in _DETAIL.finditer(text):
+        if found[7] == comm and who in text[max(0, found.start() - 400) : found.start()]:
+            op, op_count, count, datatype, redop, root, _, nranks = found.groups()
+            call = Call(op, int(count), int(datatype), int(redop), int(root), int(op_count, 16))
+            return call, int(nranks) if nranks else None
+    traced = _CALL_DETAIL.search(text)
+    if traced is None:
+        return None
+    op, count, datatype, redop, root = traced.groups()
+    return Call(op, int(count), int(datatype), int(redop), int(root), 0), None
