@@ -65,7 +65,7 @@ class _Open:
 class CrashReader:
     """Reads crashes and their backtraces; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"Caught signal",
         b"Fatal Python error",
         b"terminate called",

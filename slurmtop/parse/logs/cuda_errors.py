@@ -76,7 +76,8 @@ _ERROR = re.compile(
     r"(?:CUDA|HIP)(?: runtime| driver)? [Ee]rror(?: ?\(?\d{1,4}\)?)?: "
     r"|CUDA(?: runtime)? API .{0,60}returned|CUDA_ERROR_[A-Z_]{3,60}|\bcudaError[A-Z]\w{2,60}"
     r"|hipError[A-Z]\w{2,60}|CU(?:BLAS|DNN|SPARSE|SOLVER|FFT)_STATUS_(?!SUCCESS)[A-Z_]{3,60}"
-    r"|cuDNN error:|Unexpected error from cudaGetDeviceCount|Unexpected error from hip"
+    r"|cuDNN error:|CUDA failure \S{1,200} '|Unexpected error from cudaGetDeviceCount|Unexpected "
+    r"error from hip"
     r"|No CUDA GPUs are available|No HIP GPUs are available|Found no NVIDIA driver"
     r"|NVIDIA driver on your system is too old|Failed to initialize NVML|GPU is lost"
     r"|GPU has fallen off the bus|Memory access fault by GPU|an illegal memory access was "
@@ -89,18 +90,18 @@ _KERNEL_CHECK = re.compile(
     r"|\.cuh?:\d{1,6}:.{0,400}Assertion .{0,200} failed"
 )
 _ADVICE = re.compile(
-    r"kernel errors might be asynchronously|CUDA_LAUNCH_BLOCKING=1|TORCH_USE_CUDA_DSA"
-    r"|Search for `?cudaError"
+    r"CUDA kernel errors might|kernel errors might be asynchronously|CUDA_LAUNCH_BLOCKING=1"
+    r"|TORCH_USE_CUDA_DSA|Search for [`']?(?:cuda|hip)Error"
 )
 #: NCCL's own lines are read elsewhere; the kernel's log tells a GPU that is lost by its Xid.
 _NOT_OURS = re.compile(r"NCCL (?:WARN|INFO)|NVRM:|NVLink SHARP|MULTICAST|ncclUnhandled")
 
 _GPU = re.compile(
-    r"GPU (?P<gpu>\d{1,3})(?: has a total capacity|;)|\bdevice (?:ordinal )?(?P<dev>\d{1,3})\b"
+    r"GPU (?P<gpu>\d{1,3})(?: has a total capac|;)|\bdevice (?:ordinal )?(?P<dev>\d{1,3})\b"
 )
 _SIZE = r"(?P<{}>\d{{1,9}}(?:\.\d{{1,4}})?) (?P<{}u>[KMGT]i?B|bytes)"
 _CAPACITY = re.compile(
-    r"total capacity of "
+    r"total capaci?ty of "
     + _SIZE.format("a", "a")
     + r"|; "
     + _SIZE.format("b", "b")
@@ -120,6 +121,8 @@ _CAUGHT = re.compile(
 )
 _QUIET = re.compile(r"(?:^|[\s\[|(])(?:INFO|DEBUG|WARN|WARNING)(?:[\s\]|):]|$)|\w{1,40}Warning: ")
 
+#: A check prints a line for every thread that failed it.
+_NUMBERS = re.compile(r"\d+")
 _TEXT_CHARS = 400
 _MOST_SEEN = 10_000
 
@@ -131,12 +134,13 @@ class CudaReader:
     line; the first is given.
     """
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"out of memory",
         b"OUT_OF_MEMORY",
         b"Out of memory",
         b"ResourceExhausted",
         b"CUDA error",
+        b"CUDA failure",
         b"CUDA Error",
         b"CUDA driver",
         b"CUDA runtime",
@@ -172,9 +176,10 @@ class CudaReader:
         event = _read(message)
         if event is None:
             return ()
-        key = (message.at.attempt, message.stream, event.kind, event.caught, event.text[:120])
-        if event.kind is CudaTrouble.ASSERT:
-            key = key[:4]  # type: ignore[assignment]
+        said = (
+            _NUMBERS.sub("", event.text[:160]) if event.kind is CudaTrouble.ASSERT else event.text
+        )
+        key = (message.at.attempt, message.stream, event.kind, event.caught, said)
         if key in self._seen:
             return ()
         if len(self._seen) < _MOST_SEEN:
@@ -186,22 +191,18 @@ class CudaReader:
 
 
 def _read(message: Message) -> CudaError | None:
-    text = message.text
+    advice = _ADVICE.search(message.text)
+    text = message.text if advice is None else message.text[: advice.start()]
     if _NOT_OURS.search(text) is not None:
         return None
-    if (check := _KERNEL_CHECK.search(text)) is not None:
-        return _event(message, CudaTrouble.ASSERT, check.start())
+    if _KERNEL_CHECK.search(text) is not None:
+        return _event(message, CudaTrouble.ASSERT, 0)
     if (full := _OUT_OF_MEMORY.search(text)) is not None:
         return _event(message, CudaTrouble.OUT_OF_MEMORY, full.start())
     found = _ERROR.search(text)
     if found is None:
         return None
     said = text[found.start() :]
-    advice = _ADVICE.search(said)
-    if advice is not None:
-        said = said[: advice.start()]
-        if not said[len(found.group()) :].strip() and found.group().startswith("cudaError"):
-            return None
     kind = next((kind for kind, words in _KINDS if words.search(said)), CudaTrouble.OTHER)
     return _event(message, kind, found.start())
 

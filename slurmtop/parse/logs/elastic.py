@@ -81,7 +81,7 @@ _MESSAGE_CHARS = 400
 class ElasticReader:
     """Reads torchrun's own lines; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"Root Cause",
         b"Failures:",
         b"time      :",

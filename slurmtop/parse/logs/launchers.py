@@ -81,7 +81,8 @@ _KILLING = re.compile(r"\bKilling subprocess (?P<pid>\d{1,10})\b")
 _GOT = re.compile(
     r"\bMain process received (?P<main>SIG[A-Z]{3,5}|\d{1,2})|^\s{0,4}Received "
     r"(?P<trainer>SIG[A-Z]{3,5}): \d"
-    r"|\] Received (?P<trainer2>SIG[A-Z]{3,5}): \d|\bCaught signal (?P<caught>SIGINT|SIGTERM"
+    r"|\b[Rr]eceiv(?:ed|ing) (?:signal )?(?P<trainer2>SIG(?:TERM|INT|HUP))\b"
+    r"|\b[Rr]eceived signal (?P<number>\d{1,2})\b|\bCaught signal (?P<caught>SIGINT|SIGTERM"
     r"|SIGHUP)\b"
     r"|\bcatching signal (?P<catching>SIG[A-Z]{3,5})"
 )
@@ -91,6 +92,8 @@ _INTERRUPT = re.compile(
     r"|\b[Aa]borted by (?:the )?user|[Kk]eyboard [Ii]nterrupt"
 )
 
+#: MPICH prints what wait(2) gave: 9 is a process that was killed.
+_RAW_SIGNALS = (9, 15)
 #: Messages from the first line of a report to its last.
 _REACH = 12
 _TEXT_CHARS = 400
@@ -99,7 +102,7 @@ _TEXT_CHARS = 400
 class LauncherReader:
     """Reads how processes ended; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"exits with return code",
         b"terminated with",
         b"non-zero",
@@ -133,6 +136,8 @@ class LauncherReader:
         b"sigquit",
         b"Killing subprocess",
         b"eceived SIG",
+        b"eceiving SIG",
+        b"eceived signal",
         b"aught signal SIG",
         b"atching signal",
         b"^C",
@@ -178,6 +183,8 @@ class LauncherReader:
         self._who = None
         told, groups = who.groupdict(), how.groupdict()
         exit_code, signal = ended(number(groups.get("code")))
+        if "signal" in groups and exit_code in _RAW_SIGNALS:
+            signal = exit_code
         signal = signal or signal_number(groups.get("signal"))
         yield ChildEnded(
             at=shown(begun.message, who.start()),
@@ -195,6 +202,8 @@ def _ends(message: Message) -> Iterator[Event]:
         groups = found.groupdict()
         names = ("deepspeed", "lightning", "status", "spawn", "horovod", "abort", "other")
         exit_code, signal = ended(next((number(groups[one]) for one in names if groups[one]), None))
+        if exit_code == 0:
+            return
         yield ChildEnded(
             at=shown(message, found.start()),
             exit_code=exit_code,

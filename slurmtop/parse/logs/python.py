@@ -56,6 +56,8 @@ _VAGUE = frozenset(
     {"error", "timeout", "Empty", "Full", "Exit", "Error", "Exception", "Timeout", "Failed"}
 )
 
+#: ``MeanSquaredError: 0.12`` is a metric.
+_MEASURED = re.compile(r"[-+]?(?:\d[\d.,]{0,30}(?:e[-+]?\d{1,3})?%?|nan|inf)(?:\s|[,;|]|$)")
 _SWALLOWED = re.compile(
     r"Exception ignored in|Exception ignored on|--- Logging error ---"
     r"|(?i:\bretry|retrying|skipping|skipped|falling back|ignoring|ignored|could not import"
@@ -106,7 +108,7 @@ class _Trace:
 class PythonReader:
     """Reads tracebacks; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"Traceback (most recent",
         b'File "',
         b"Error",
@@ -296,6 +298,8 @@ def _lone(message: Message, text: str) -> Iterator[Event]:
         if found is None or found["name"] in _VAGUE:
             return
         quoted = True
+    if _MEASURED.match((found["message"] or "").strip()) is not None:
+        return
     before = stripped[: found.start("name")]
     swallowed = level(message) in ("W", "I", "D") or (
         quoted and (_QUIET_LEVEL.search(before) or _SWALLOWED.search(stripped)) is not None

@@ -86,7 +86,7 @@ _MOST_RANKS = 10_000
 class CheckReader:
     """Reads the reports of PyTorch's checks; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"CollectiveFingerPrint",
         b"is running collective",
         b"mismatch between collectives",

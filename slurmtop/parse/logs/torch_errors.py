@@ -10,6 +10,7 @@ Sources: ``NCCLUtils.cpp`` of torch 1.8 to 2.13 and ``gloo/transport/tcp``, for 
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from slurmtop.model.events.torch import GlooError, GlooTrouble, NcclError
 from slurmtop.model.trace import Event
@@ -19,6 +20,11 @@ from slurmtop.parse.logs.torch_words import Begun, number, operation, shown
 
 _ERROR = re.compile(
     r"NCCL (?:[Ee]rror in|error|Error)\s?(?:\d{1,3})?: ?(?P<said>.{0,600})", re.DOTALL
+)
+_FAILED = re.compile(
+    r"\bnccl[A-Z]\w{2,40}(?:\(\))? failed: (?P<said>.{0,600})"
+    r"|NCCL failure \S{1,200} '(?P<test>[^'/]{1,300}?)(?: / (?P<last>[^']{0,600})|'|$)",
+    re.DOTALL,
 )
 _NAMED = re.compile(
     r"\b(?P<name>nccl(?:System|Remote|Internal|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)"
@@ -36,7 +42,10 @@ _RESULTS = (
 )
 _VERSION = re.compile(r"NCCL version (?P<version>\d{1,3}(?:\.\d{1,4}){1,3})")
 _SEQ = re.compile(r"WorkNCCL\(SeqNum=(?P<seq>\d{1,19})\s?,")
-_LAST = re.compile(r"Last error: ?(?P<rest>.{0,2000})", re.DOTALL)
+_LAST = re.compile(
+    r"Last (?:error|NCCL warning\(error\) log entry \(may be unrelated\)):? ?'?(?P<rest>.{0,2000})",
+    re.DOTALL,
+)
 
 _GLOO = re.compile(
     r"gloo/|gloo::|Connection closed by peer|\bConnect(?:ion)? ?timeout|waiting \d{1,12}ms for "
@@ -67,7 +76,7 @@ class _Block:
 class NcclErrorReader:
     """Reads errors of NCCL and gloo; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"NCCL error",
         b"NCCL Error",
         b"NCCL communicator",
@@ -77,6 +86,9 @@ class NcclErrorReader:
         b"ncclUnhandledCuda",
         b"ncclInvalid",
         b"ncclTimeout",
+        b" failed: ",
+        b"NCCL failure",
+        b"NCCL warning",
         b"Last error",
         b"gloo",
         b"onnection closed by peer",
@@ -123,12 +135,19 @@ class NcclErrorReader:
         if "NCCL WARN" in text or "NCCL INFO" in text:
             return
         found, named = _ERROR.search(text), _NAMED.search(text)
+        failed = _FAILED.search(text) if found is None else None
         last = _LAST.search(text)
         aborted = _ABORTED.search(text)
         if found is not None:
             block = self._open(message)
             block.named = True
             yield _error_event(message, found.start(), found["said"])
+        elif failed is not None:
+            block = self._open(message)
+            block.named = True
+            yield _error_event(message, failed.start(), failed["said"] or failed["test"])
+            if failed["last"]:
+                yield from _quoted(message, block, failed["last"])
         elif named is not None:
             if block is None or not block.named:
                 block = self._open(message)
@@ -145,7 +164,7 @@ class NcclErrorReader:
                 yield from _quoted(message, block, last["rest"])
             else:
                 block.wants_last = True
-                block.begun = Begun(message)
+                block.begun = Begun(replace(message, at=block.begun.at(message)))
 
     def _open(self, message: Message) -> _Block:
         block = _Block(message)
@@ -172,7 +191,7 @@ def _error_event(message: Message, start: int, said: str) -> NcclError:
 
 def _quoted(message: Message, block: _Block, text: str) -> Iterator[Event]:
     at = block.begun.at(message)
-    warned = nccl_warn.read_warn(text.strip(), at, quoted=True)
+    warned = nccl_warn.read_warn(text.strip().rstrip("'"), at, quoted=True)
     if warned is not None:
         yield warned
 

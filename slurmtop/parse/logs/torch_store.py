@@ -48,10 +48,9 @@ _CLIENT_SLOW = re.compile(
     r"|connect\(\) timed out\. Original timeout was (?P<ms>\d{1,12}) ms"
 )
 _CLIENT_FAILED = re.compile(
-    r"client socket (?:has failed|cannot be initialized|failed) to connect to (?:any network "
-    r"address"
-    r" of )?[\[(]?(?P<host>[^\],\s)]{1,255})(?:[\])]?:|, )?(?P<port>\d{1,5})?.{0,4}"
-    r"(?:\(errno: (?P<errno>\d{1,4}))?"
+    r"client socket (?:has failed|cannot be initialized|failed) to connect to "
+    r"(?:any network address of )?[\[(]?(?P<host>[^\],\s)]{1,255})(?:[\])]?:|, )?"
+    r"(?P<port>\d{1,5})?\)?[.:]? ?(?:\(errno: (?P<errno>\d{1,4}))?"
 )
 _RESOLVE = re.compile(
     r"The IPv(?P<version>[46]) network addresses of \((?P<host>[^,\s)]{1,255}), (?P<port>\d{1,5})\)"
@@ -99,7 +98,7 @@ _MOST_NAMES = 1_000
 class StoreReader:
     """Reads the store's lines; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"store based barrier",
         b"waiting for clients",
         b"ncclUniqueId",

@@ -26,6 +26,10 @@ from slurmtop.parse.logs.torch_words import Begun, group_of, in_order, number, o
 _TIMEOUT = "Watchdog caught collective operation timeout"
 #: A timeout line that ends before these words are whole still tells a timeout.
 _SHORTEST_TIMEOUT = len("Watchdog caught coll")
+_OTHER_TIMEOUT = re.compile(
+    r"(?<!Watchdog )[Cc]aught collective operation timeout"
+    r"|Work[A-Z]{2,10}\([^\n]{0,400}\) timed out in blocking wait"
+)
 _WORK = re.compile(r"Work[A-Z]{2,10}\((?P<fields>.{0,3000})", re.DOTALL)
 _SEQ = re.compile(r"SeqNum=(?P<seq>\d{1,19})\s?,")
 _NUMEL = re.compile(r"Numel(?P<side>In|Out)\s?=\s?(?P<n>\d{1,19})\s?,")
@@ -45,6 +49,8 @@ _DUMP = re.compile(
     r"Received a (?:dump signal|timeout signal|global timeout|global dump signal)\b"
     r"(?:(?!\. )[^\n]){0,80}? from {1,3}(?:(?P<own>this local rank)|rank {1,3}(?P<rank>\d{1,9})"
     r"|another)"
+    r"|from rank: \[?(?P<aborted>\d{1,9})\]?\. This means that rank has aborted"
+    r"|remote error detected from rank: (?P<remote>\d{1,9})"
     r"|Observed flight recorder dump signal from another rank|First PG on this rank to signal dump"
 )
 _STUCK = re.compile(
@@ -84,7 +90,7 @@ class _Stack:
 class WatchdogReader:
     """Reads the watchdog's lines; see :class:`~slurmtop.parse.logs.line.Reader`."""
 
-    words = (
+    words: tuple[bytes, ...] = (
         b"Watchdog caught",
         b"atchdog",
         b"NCCL work",
@@ -98,6 +104,10 @@ class WatchdogReader:
         b"operations have failed or timed out",
         b"Stack trace of the failed",
         b"NCCL Work update",
+        b"aught collective",
+        b"timed out in blocking wait",
+        b"This means that rank has aborted",
+        b"remote error detected",
     )
 
     def __init__(self) -> None:
@@ -134,6 +144,8 @@ class WatchdogReader:
         text = message.text
         start = text.find(_TIMEOUT[:_SHORTEST_TIMEOUT])
         if start < 0:
+            if _OTHER_TIMEOUT.search(text) is not None:
+                yield from self._whole(message, text)
             return
         said = text[start : start + len(_TIMEOUT)]
         if said != _TIMEOUT and not _TIMEOUT.startswith(said.rstrip()):
@@ -166,7 +178,7 @@ class WatchdogReader:
             yield from self._whole(begun.message, held)
 
     def _whole(self, message: Message, text: str) -> Iterator[Event]:
-        start = text.find(_TIMEOUT[:_SHORTEST_TIMEOUT])
+        start = max(text.find(_TIMEOUT[:_SHORTEST_TIMEOUT]), 0)
         rank, group = group_of(text)
         key: tuple[object, ...]
         work = _WORK.search(text, start)
@@ -276,7 +288,7 @@ def _dump(message: Message, found: re.Match[str]) -> DumpSignal:
         at=shown(message, found.start()),
         group_rank=rank,
         group=group,
-        from_rank=number(found["rank"]),
+        from_rank=number(found["rank"] or found["aborted"] or found["remote"]),
         own=found["own"] is not None or found.group().startswith("First PG"),
         enqueued=enqueued,
         completed=completed,
