@@ -5,7 +5,7 @@ from typing import Any
 
 from slurmtop.model.events.nccl import Channel, NcclWarn, Warn
 from slurmtop.model.events.reports import BenchRow
-from slurmtop.model.events.system import Xid
+from slurmtop.model.events.system import PcieFatal, Xid
 from slurmtop.model.events.torch import CudaError, CudaTrouble, NcclError
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import State
@@ -78,6 +78,12 @@ def test_a_gpu_off_the_bus_without_a_host_names_the_gpu_only() -> None:
     assert [(one.rank, one.host, one.gpu) for one in finding.culprits] == [
         (None, None, "0000:83:00")
     ]
+
+
+def test_the_bus_alone_tells_a_lost_gpu_but_not_a_lost_disk() -> None:
+    gpu_lost = PcieFatal(at=where("nvidia 0000:02:00.0: device has no AER-aware driver"))
+    assert only(found(gpu_lost)).cls == "gpu-hw-fault"
+    assert found(PcieFatal(at=where("nvme 0000:05:00.0: Uncorrected (Fatal)"))) == []
 
 
 def test_a_gpu_off_the_bus_is_named_with_the_host_of_its_kernel() -> None:

@@ -9,7 +9,7 @@ from slurmtop.model.events.nccl import ClosedByLocalRank, CommInit, InitPhase, N
 from slurmtop.model.events.program import Closing, ProgramSays, RankSeen, Step
 from slurmtop.model.events.system import KernelLink, LinkTrouble
 from slurmtop.model.events.torch import NcclError, StoreEvent, StoreTrouble
-from slurmtop.model.trace import Event
+from slurmtop.model.trace import Clock, Event, Stamp
 from slurmtop.model.verdict import State
 from slurmtop.triage.finding import Finding, Weight
 from slurmtop.triage.join import join
@@ -98,6 +98,29 @@ def test_the_kernels_link_down_counts_when_the_transport_broke() -> None:
 def test_the_kernels_link_down_alone_is_only_a_note_for_a_run_that_began() -> None:
     down = KernelLink(at=where("Link down", source="dmesg", host="n3"), kind=LinkTrouble.DOWN)
     assert found(init(0, 2), down)["net-link-fault"].weight is Weight.NOTE
+
+
+def down(seconds: float, clock: Clock = Clock.WALL, text: str = "Link down") -> KernelLink:
+    at = where(text, source="dmesg", host="n3", stamp=Stamp(seconds, clock))
+    return KernelLink(at=at, kind=LinkTrouble.DOWN)
+
+
+def test_a_link_that_was_down_while_the_host_booted_is_none_of_this_run() -> None:
+    assert "net-link-fault" not in found(down(30.0, Clock.BOOT), lost("n1", "n2"))
+    assert "net-link-fault" in found(down(90_000.0, Clock.BOOT), lost("n1", "n2"))
+
+
+def test_a_link_that_was_down_at_another_time_is_none_of_this_run() -> None:
+    broke = lost("n1", "n2", stamp=Stamp(100_000.0))
+    assert "net-link-fault" in found(down(99_900.0), broke)
+    assert "net-link-fault" not in found(down(50_000.0), broke)
+
+
+def test_a_link_that_came_back_leaves_room_for_another_cause() -> None:
+    first = down(90_000.0, Clock.BOOT)
+    back = KernelLink(at=where("up", source="dmesg", host="n3"), kind=LinkTrouble.UP)
+    finding = found(first, back, lost("n1", "n2"))["net-link-fault"]
+    assert finding.weight is Weight.CAUSE
 
 
 def test_a_single_pair_names_the_connection_and_neither_end() -> None:

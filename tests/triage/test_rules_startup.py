@@ -3,6 +3,7 @@
 from typing import Any
 
 from slurmtop.model.events.nccl import (
+    Channel,
     CommInit,
     InitPhase,
     InitTimings,
@@ -96,6 +97,21 @@ def test_a_port_that_is_taken_is_read_from_an_exception_too() -> None:
 def test_a_port_that_was_taken_does_not_matter_once_the_job_runs() -> None:
     taken = StoreEvent(at=where("in use"), kind=StoreTrouble.PORT_IN_USE, port=29500)
     assert found(taken, init(0, 2)) == {}
+
+
+def test_a_port_that_is_taken_while_the_job_runs_stops_what_comes_after() -> None:
+    taken = PyException(at=where("[::]:8000"), name="OSError", message="address already in use")
+    assert "port-in-use" not in found(taken, init(0, 2))
+    ready = init(0, 2, source="train.log")
+    late = PyException(at=where("[::]:8000"), name="OSError", message="address already in use")
+    assert "8000" in found(ready, late)["port-in-use"].summary
+
+
+def test_lines_that_end_in_set_up_are_neither_well_nor_a_hang() -> None:
+    channel = Channel(at=where("Channel 00"), sender=0, receiver=1, via="NET/IB/0")
+    finding = found(channel)[None]
+    assert (finding.state, finding.weight) == (State.UNKNOWN, Weight.NOTE)
+    assert found(channel, init(0, 2)) == {}
 
 
 def test_a_rank_that_registers_twice_is_named_in_the_whole_communicator() -> None:

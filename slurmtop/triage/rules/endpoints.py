@@ -94,12 +94,17 @@ def _leads_nowhere(picture: Picture, warn: NcclWarn) -> bool:
 def _bootstrap(picture: Picture) -> Iterator[Finding]:
     """Somebody could not connect: by NCCL, by the store, or only in attempts that go on."""
     warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(picture, one)]
-    stores: list[Event] = []
-    retries: list[Event] = []
-    if not lines.began(picture):
-        stores = [one for one in picture.of(StoreEvent) if one.kind in _CANNOT_REACH]
-        stores += [one for one in picture.of(GlooError) if one.kind is GlooTrouble.REFUSED]
-        retries = [*picture.of(NcclRetry)]
+    stores: list[Event] = [
+        one
+        for one in picture.of(StoreEvent)
+        if one.kind in _CANNOT_REACH
+        and not lines.began(picture, one.at, surely=one.kind is StoreTrouble.CONNECT_TIMEOUT)
+    ]
+    refusals = [one for one in picture.of(GlooError) if one.kind is GlooTrouble.REFUSED]
+    stores += [one for one in refusals if not lines.began(picture, one.at)]
+    retries: list[Event] = [
+        one for one in picture.of(NcclRetry) if not lines.began(picture, one.at)
+    ]
     told: Sequence[Event] = lines.in_time(picture, [*warns, *stores]) or retries
     if not told:
         return
@@ -251,7 +256,9 @@ def _local_rank_gone(picture: Picture) -> Iterator[Finding]:
             state=State.FAILED,
             at=closed[0].at,
             culprits=(Culprit(host=host, reason=reason),) if host else (),
-            shown=lines.lines(picture, closed, f"local rank {local_rank} closed its connection"),
+            shown=lines.lines(
+                picture, closed, f"local rank {local_rank} closed its connection", limit=8
+            ),
             explains=frozenset({"socket-reset"}),
         )
 

@@ -40,6 +40,7 @@ _OF_A_KERNEL = re.compile(
 def find(picture: Picture) -> Iterable[Finding]:
     yield from _cuda(picture)
     yield from _xids(picture)
+    yield from _off_the_bus(picture)
     yield from _wrong_results(picture)
     yield from _peer_to_peer(picture)
 
@@ -224,7 +225,7 @@ def _xid_finding(picture: Picture, cls: str, events: Sequence[Event]) -> Finding
     first = told[0]
     assert isinstance(first, Xid)
     code = first.code if first.caused_by is None else first.caused_by
-    says = f"NVSwitch error {code}" if first.switch else f"xid {code}: {xid_meaning(code).says}"
+    says = f"NVSwitch error {code}" if first.switch else f"Xid {code}: {xid_meaning(code).says}"
     by_gpu = _by_gpu(picture, told, says)
     where = _place([one for one in by_gpu if one.host])
     # A fault that names an unlucky GPU first: a link has two ends, and a switch all of them.
@@ -244,6 +245,24 @@ def _xid_finding(picture: Picture, cls: str, events: Sequence[Event]) -> Finding
         next=_next(cls, by_gpu),
         explains=lines.AFTER_A_DEATH | {"cuda-driver-error"},
     )
+
+
+def _off_the_bus(picture: Picture) -> Iterator[Finding]:
+    """The bus lost a GPU, by the kernel alone: the driver's own message is not there."""
+    lost = [one for one in picture.of(PcieFatal) if "nvidia" in one.at.text.lower()]
+    if lost and not picture.of(Xid):
+        culprits = lines.failing(picture, lost, "the PCI bus lost its GPU")
+        yield Finding(
+            cls="gpu-hw-fault",
+            weight=Weight.CAUSE,
+            summary=f"the PCI bus lost a GPU{_place(culprits)}",
+            state=State.FAILED,
+            at=lost[0].at,
+            culprits=culprits,
+            shown=lines.lines(picture, lost, "a fatal error of the bus", "kernel"),
+            next=_next("gpu-hw-fault", culprits),
+            explains=lines.AFTER_A_DEATH | {"cuda-driver-error"},
+        )
 
 
 def _telling(picture: Picture, told: Sequence[Event], says: str) -> tuple[Shown, ...]:

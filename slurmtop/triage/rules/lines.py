@@ -121,11 +121,19 @@ def largest_group(picture: Picture) -> int | None:
     return max((picture.world_size or 0, *sizes)) or None
 
 
-def began(picture: Picture) -> bool:
-    """Did set-up come to its end? True once a communicator was ready or the program moved on."""
-    if picture.of(Connected, CommCalls, Step, BenchRow, WatchdogTimeout, GroupStatus):
-        return True
-    return any(one.phase is not InitPhase.START for one in picture.of(CommInit))
+def began(picture: Picture, after: Where | None = None, *, surely: bool = False) -> bool:
+    """Did set-up come to its end: was a communicator ready, or did the program move on?
+
+    ``after`` a line: False where all that shows it is known to be older; with ``surely`` only
+    what is known to be newer counts.
+    """
+    kinds = (Connected, CommCalls, Step, BenchRow, WatchdogTimeout, GroupStatus)
+    signs = [one.at for one in picture.of(*kinds)]
+    signs += [one.at for one in picture.of(CommInit) if one.phase is not InitPhase.START]
+    if after is None:
+        return bool(signs)
+    told = (picture.before(after, at) for at in signs)
+    return any(one is True or (one is None and not surely) for one in told)
 
 
 def went_on(picture: Picture, at: Where) -> bool:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.nccl import NcclSetting, NcclWarn, Warn
-from slurmtop.model.events.system import KernelLink, LinkTrouble
+from slurmtop.model.events.system import KernelLink, LinkTrouble, PcieFatal
 from slurmtop.model.events.torch import NcclError, WatchdogTimeout
-from slurmtop.model.trace import Event
+from slurmtop.model.trace import Clock, Event, Where
 from slurmtop.model.verdict import NextStep, State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
@@ -52,6 +52,11 @@ _NO_MEMORY = re.compile(r"cannot allocate memory|\bENOMEM\b|RC: -12\b|errno 12\b
 _REG = re.compile(r"reg_?(dmabuf_)?mr|memory reg|register", re.IGNORECASE)
 _QUEUES = re.compile(r"ibv_create_|ibv_alloc_pd|ibv_reg_", re.IGNORECASE)
 _HUGE = 2**31
+#: Until then a host is booting, and its links come up one after the other.
+_BOOTING_S = 600.0
+#: A link that failed so long before or after the transport has nothing to do with it; the
+#: watchdog may report it half an hour late.
+_APART_S = 3600.0
 
 
 def find(picture: Picture) -> Iterable[Finding]:
@@ -80,10 +85,25 @@ def _adapters(
     for link in picture.of(KernelLink):
         if link.kind is LinkTrouble.FATAL:
             by_class.setdefault("net-hca-fault", []).append(link)
-        elif link.kind is LinkTrouble.DOWN and not lines.went_on(picture, link.at):
+        elif link.kind is LinkTrouble.DOWN and _of_this_run(picture, link):
             by_class.setdefault("net-link-fault", []).append(link)
+    for fatal in picture.of(PcieFatal):
+        if "mlx" in fatal.at.text.lower():
+            by_class.setdefault("net-hca-fault", []).append(fatal)
     for cls, told in by_class.items():
         yield _adapter_finding(picture, cls, lines.in_time(picture, told), completions)
+
+
+def _of_this_run(picture: Picture, link: KernelLink) -> bool:
+    """Not a link that came up late while its host booted, or that failed at another time."""
+    stamp = link.at.stamp
+    if stamp is not None and stamp.clock is Clock.BOOT and stamp.seconds < _BOOTING_S:
+        return False
+    moment = picture.moment(link.at)
+    broke = [one for one in map(picture.moment, _broken(picture)) if one is not None]
+    if moment is not None and broke and abs(min(broke) - moment) > _APART_S:
+        return False
+    return not lines.went_on(picture, link.at)
 
 
 def _adapter_finding(
@@ -94,14 +114,16 @@ def _adapter_finding(
     # A log of one host holds only its own events; of many hosts at once a switch is likelier.
     culprits = lines.failing(picture, told, reason) if len(hosts) <= 3 else ()
     place = f" on {next(iter(hosts))}" if len(hosts) == 1 else ""
-    kernel_only = all(isinstance(one, KernelLink) for one in told)
+    kernel_only = all(isinstance(one, KernelLink | PcieFatal) for one in told)
     survived = not completions and lines.went_on(picture, told[-1].at)
     weight = Weight.OUTRIGHT if culprits else Weight.CAUSE
     if survived or cls == "net-gid-change":
         weight = Weight.NOTE if survived else Weight.CAUSE
-    elif kernel_only and cls == "net-link-fault" and not _transport_broke(picture):
+    elif kernel_only and cls == "net-link-fault" and not _broken(picture):
         # The kernel tells of every port, also of those that the job does not use.
         weight = Weight.NOTE if lines.began(picture) else Weight.PATTERN
+    elif kernel_only and cls == "net-link-fault" and _came_back(picture, told):
+        weight = Weight.CAUSE
     host = next((one.host for one in culprits if one.host), None)
     return Finding(
         cls=cls,
@@ -119,11 +141,16 @@ def _adapter_finding(
     )
 
 
-def _transport_broke(picture: Picture) -> bool:
+def _came_back(picture: Picture, told: Sequence[Event]) -> bool:
+    ups = [one for one in picture.of(KernelLink) if one.kind is LinkTrouble.UP]
+    return any(picture.before(down.at, up.at) is True for down in told for up in ups)
+
+
+def _broken(picture: Picture) -> list[Where]:
+    """The lines that tell that a transport or a collective failed."""
     kinds = (Warn.IB_COMPLETION, Warn.IB_CALL, Warn.CLOSED, Warn.RESET)
-    return any(one.kind in kinds for one in picture.of(NcclWarn)) or bool(
-        picture.of(NcclError, WatchdogTimeout)
-    )
+    warns = [one.at for one in picture.of(NcclWarn) if one.kind in kinds]
+    return [*warns, *(one.at for one in picture.of(NcclError, WatchdogTimeout))]
 
 
 def _completions(picture: Picture, completions: Sequence[NcclWarn]) -> Iterator[Finding]:

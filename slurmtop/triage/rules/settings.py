@@ -91,9 +91,10 @@ def _apart(hosts: Mapping[str, Mapping[str, Event]]) -> list[Event]:
 def _versions(picture: Picture) -> Iterator[Finding]:
     warns = [one for one in picture.of(NcclWarn) if one.kind is Warn.VERSION_MISMATCH]
     hosts: dict[str, dict[str, Event]] = {}
-    for told in picture.of(NcclVersion):
-        if (host := lines.host_of(picture, told.at)) is not None:
-            hosts.setdefault(host, {}).setdefault(told.version, told)
+    told: list[NcclVersion | NcclError] = [*picture.of(NcclVersion), *picture.of(NcclError)]
+    for one in told:
+        if (host := lines.host_of(picture, one.at)) is not None and one.version is not None:
+            hosts.setdefault(host, {}).setdefault(one.version.partition("+")[0], one)
     apart = _apart(hosts)
     if not warns and not apart:
         return

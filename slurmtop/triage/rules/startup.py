@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from slurmtop.model.events.nccl import CommInit, InitTimings, NcclWarn, Warn
+from slurmtop.model.events.nccl import Channel, CommInit, InitTimings, NcclWarn, Warn
 from slurmtop.model.events.program import PyException
 from slurmtop.model.events.torch import StoreEvent, StoreTrouble
 from slurmtop.model.trace import Event
@@ -13,6 +13,7 @@ from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
 
 _IN_USE = re.compile(r"address already in use|EADDRINUSE", re.IGNORECASE)
+_PORT = re.compile(r"[\])\w]:(\d{2,5})\b(?! ?\))|\bport:? ?(\d{2,5})\b")
 _WAITING = (
     StoreTrouble.BARRIER_WAITS,
     StoreTrouble.BARRIER_TIMEOUT,
@@ -31,6 +32,7 @@ def find(picture: Picture) -> Iterable[Finding]:
     yield from _rank_counts(picture)
     yield from _duplicate_gpu(picture)
     yield from _slow_init(picture)
+    yield from _in_set_up(picture)
 
 
 def _port(picture: Picture) -> Iterator[Finding]:
@@ -43,14 +45,15 @@ def _port(picture: Picture) -> Iterator[Finding]:
         for one in picture.of(PyException)
         if not one.swallowed and _IN_USE.search(f"{one.name} {one.message}")
     ]
-    if not told or lines.began(picture):
+    told = [one for one in told if not lines.began(picture, one.at, surely=True)]
+    if not told:
         return
     told = lines.in_time(picture, told)
-    port = next((one.port for one in told if isinstance(one, StoreEvent) and one.port), None)
+    port = next((found for one in told if (found := _port_of(one))), None)
     yield Finding(
         cls="port-in-use",
         weight=Weight.OUTRIGHT,
-        summary=f"port {port or 'of the rendezvous'} was already taken",
+        summary=f"port {port} was already taken" if port else "the port was already taken",
         state=State.FAILED,
         at=told[0].at,
         shown=lines.lines(picture, told, "the port is taken"),
@@ -58,13 +61,20 @@ def _port(picture: Picture) -> Iterator[Finding]:
     )
 
 
+def _port_of(event: Event) -> str | None:
+    if isinstance(event, StoreEvent) and event.port:
+        return str(event.port)
+    found = _PORT.search(event.at.text)
+    return None if found is None else found[1] or found[2]
+
+
 def _meeting(picture: Picture) -> Iterator[Finding]:
     """The store's barrier or the wait for clients: too few came, or more than there can be."""
     told = [
         one for one in lines.in_time(picture, picture.of(StoreEvent)) if isinstance(one, StoreEvent)
     ]
-    told = [one for one in told if one.kind in _WAITING]
-    if not told or lines.began(picture):
+    told = [one for one in told if one.kind in _WAITING and not _over(picture, one)]
+    if not told:
         return
     ended = [one for one in told if one.kind is not StoreTrouble.BARRIER_WAITS]
     last = (ended or told)[-1]
@@ -94,6 +104,11 @@ def _meeting(picture: Picture) -> Iterator[Finding]:
     )
 
 
+def _over(picture: Picture, one: StoreEvent) -> bool:
+    """Was it got over? What only waits is, unless it is known to be newer than all progress."""
+    return lines.began(picture, one.at, surely=one.kind is not StoreTrouble.BARRIER_WAITS)
+
+
 def _stale(picture: Picture, told: Sequence[StoreEvent], joined: int, expected: int) -> Finding:
     over = [one for one in told if (one.joined or 0) > (one.expected or 0)]
     return Finding(
@@ -108,9 +123,13 @@ def _stale(picture: Picture, told: Sequence[StoreEvent], joined: int, expected: 
 
 
 def _keys(picture: Picture) -> Iterator[Finding]:
-    """A key that nobody wrote in time, before any communicator was ready."""
-    told = [one for one in picture.of(StoreEvent) if one.kind is StoreTrouble.KEY_TIMEOUT]
-    if told and not lines.began(picture):
+    """A key that nobody wrote in time."""
+    told = [
+        one
+        for one in picture.of(StoreEvent)
+        if one.kind is StoreTrouble.KEY_TIMEOUT and not _over(picture, one)
+    ]
+    if told:
         yield Finding(
             cls="rendezvous-timeout",
             weight=Weight.SYMPTOM,
@@ -239,3 +258,17 @@ def _slow_init(picture: Picture) -> Iterator[Finding]:
         at=slow[0].at,
         shown=lines.lines(picture, [worst, *slow], "set-up took this long"),
     )
+
+
+def _in_set_up(picture: Picture) -> Iterator[Finding]:
+    """What was read ends among the lines of set-up: that is neither well nor a hang."""
+    channels = picture.of(Channel)
+    if channels and not lines.began(picture) and not picture.of(NcclWarn):
+        yield Finding(
+            cls=None,
+            weight=Weight.NOTE,
+            summary="what was read ends while connections are set up; how it went on is not told",
+            state=State.UNKNOWN,
+            at=channels[-1].at,
+            shown=lines.lines(picture, channels, "a connection is being set up"),
+        )
