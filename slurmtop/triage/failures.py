@@ -252,10 +252,15 @@ def is_cascade(event: PyException) -> bool:
 
 
 def was_sent_signal(event: Event) -> bool:
-    """Was the process of this line ended by a signal that others send?"""
+    """Was the process of this line ended by a signal that others send?
+
+    A crash without a signal is an abort (``terminate called``), mostly by the watchdog.
+    """
     match event:
         case TaskExit() | ElasticFailure() | ChildEnded():
             return signal_of(event.exit_code, event.signal) in SENT_SIGNALS
+        case Crash():
+            return event.signal is None or event.signal in SENT_SIGNALS
         case ClosingSignal():
             return True
         case _:

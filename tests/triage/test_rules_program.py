@@ -166,6 +166,20 @@ def test_mpiruns_first_crash_names_its_rank() -> None:
     assert verdict(ChildEnded(at=where(), signal=9, rank=3, node="n2")).culprits == ()
 
 
+def test_a_crash_names_its_host_where_nobody_else_crashed_alike() -> None:
+    def crash(host: str) -> Crash:
+        return Crash(at=where(host=host), signal=11, text="Caught signal 11")
+
+    alone = verdict(crash("n3"), task("n3", signal=11), task("n1", 1))
+    assert (alone.cls, [c.host for c in alone.culprits]) == ("task-exit", ["n3"])
+    assert verdict(crash("n3"), crash("n4")).culprits == ()
+
+
+def test_an_abort_names_nobody() -> None:
+    abort = Crash(at=where(host="n3"), signal=None, text="terminate called after throwing")
+    assert verdict(abort, task("n1", 1)).culprits == ()
+
+
 def test_a_timeout_in_destroy_after_the_work_is_a_teardown_hang() -> None:
     done = ProgramSays(at=where(), closing=Closing.FINISHED)
     stack = FailedStack(at=where(), frames=("destroy_process_group at distributed_c10d.py:2100",))

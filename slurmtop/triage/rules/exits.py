@@ -13,6 +13,7 @@ from slurmtop.model.verdict import Culprit, Missing
 from slurmtop.triage.failures import first_failure, signal_of, was_sent_signal
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules.lines import host_of
 
 _CLS = "task-exit"
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV"}
@@ -41,7 +42,7 @@ def _exited(picture: Picture, exits: Sequence[_Exit]) -> Iterator[Finding]:
     warned = any(
         note.note in (StepNote.WARNED, StepNote.PREEMPTED) for note in picture.of(SlurmNote)
     )
-    culprits = _who(picture, first, own) if alone and not warned else ()
+    culprits = _who(picture, first, exits) if alone and not warned else ()
     others = [e for e in exits if e is not first and e.at != first.at]
     yield Finding(
         cls=_CLS,
@@ -60,6 +61,7 @@ def _exited(picture: Picture, exits: Sequence[_Exit]) -> Iterator[Finding]:
 
 
 def _code(event: _Exit) -> int | None:
+    """The exit code; None for a signal."""
     if isinstance(event, Crash) or event.signal:
         return None
     return event.exit_code
@@ -86,31 +88,56 @@ def _subject(event: _Exit, culprits: tuple[Culprit, ...]) -> str:
     return "a process"
 
 
-def _who(picture: Picture, first: _Exit, own: Sequence[_Exit]) -> tuple[Culprit, ...]:
+def _who(picture: Picture, first: _Exit, exits: Sequence[_Exit]) -> tuple[Culprit, ...]:
     """Whom the first exit names, where its teller sees all tasks of the step.
 
     Nobody where the first line names several hosts, where the process was sent a signal, or
     where a task elsewhere ended in the same way: then the program failed on both alike, and
     which line came first is chance.
     """
-    if was_sent_signal(first) or any(_rivals(picture, first, other) for other in own):
+    if was_sent_signal(first) or any(_rivals(picture, first, other) for other in exits):
         return ()
     reason = f"{_how(first)} before the others"
-    if isinstance(first, TaskExit) and len(first.hosts) == 1:
-        node = picture.name_of(first.hosts[0])
-        rank = first.tasks[0] if len(first.tasks) == 1 and tasks_are_ranks(picture) else None
-        return (Culprit(rank=rank, host=node, reason=reason),)
-    if isinstance(first, ChildEnded) and first.rank is not None:
-        host = picture.name_of(first.node) if first.node else picture.rank_hosts.get(first.rank)
-        return (Culprit(rank=first.rank, host=host, reason=reason),)
-    return ()
+    hosts = _hosts(picture, first)
+    host = next(iter(hosts)) if len(hosts) == 1 else None
+    rank = _rank(picture, first)
+    if isinstance(first, ElasticFailure) or (host is None and rank is None):
+        return ()
+    return (Culprit(rank=rank, host=host, reason=reason),)
+
+
+def _hosts(picture: Picture, event: _Exit) -> frozenset[str]:
+    """Where the processes of an exit ran, as far as their teller says."""
+    match event:
+        case TaskExit():
+            return frozenset(picture.name_of(host) for host in event.hosts)
+        case ChildEnded():
+            return frozenset({picture.name_of(event.node)} if event.node else ())
+        case ElasticFailure():
+            return frozenset({picture.name_of(event.host)} if event.host else ())
+        case Crash():
+            host = host_of(picture, event.at)
+            return frozenset({host} if host else ())
+
+
+def _rank(picture: Picture, event: _Exit) -> int | None:
+    match event:
+        case TaskExit(tasks=(task,)):
+            return task if tasks_are_ranks(picture) else None
+        case ChildEnded():
+            return event.rank
+        case Crash():
+            return picture.rank_of(event.at)
+        case _:
+            return None
 
 
 def _rivals(picture: Picture, first: _Exit, other: _Exit) -> bool:
     """Did another task, not of the same host, end alike, or not surely later?"""
     if other is first:
         return False
-    if isinstance(first, TaskExit) and isinstance(other, TaskExit) and first.hosts == other.hosts:
+    here = _hosts(picture, first)
+    if here and here == _hosts(picture, other):
         return False
     return _how(first) == _how(other) or picture.before(first.at, other.at) is not True
 

@@ -36,7 +36,7 @@ def _by_terminal(picture: Picture) -> Iterator[Finding]:
     if not told:
         return
     first = picture.earliest(told) or told[0]
-    words = _WORDS[first.signal] if isinstance(first, DeathSignal) else _WORDS[2]
+    words = _words(first)
     earlier = earlier_failure(picture, first.at)
     shown = tuple(Shown(e.at, words) for e in (first, *told) if e is first or e.at != first.at)
     if earlier is not None:
@@ -60,6 +60,14 @@ def _by_terminal(picture: Picture) -> Iterator[Finding]:
         ended_by=EndedBy.USER,
         explains=everything_but(_CLS),
     )
+
+
+def _words(event: Event) -> str:
+    if isinstance(event, DeathSignal):
+        return _WORDS[event.signal]
+    if "cancel" in event.at.text.lower():
+        return "somebody cancelled it"
+    return _WORDS[2]
 
 
 def _cancelled(picture: Picture) -> Iterator[Finding]:
