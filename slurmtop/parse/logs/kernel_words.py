@@ -24,6 +24,7 @@ from slurmtop.model.gpu import KernelKind
 from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.kernel import FELL, MESSAGE_LINES, driver_event, find_card
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.plain import hint
 
 _OFF_THE_BUS = 79
 _CAUSED = re.compile(r"caused by previous Xid (\d{1,9})")
@@ -117,7 +118,11 @@ class KernelReader:
     def open(self) -> bool:
         return self._card is not None
 
+    _hint = hint(words)
+
     def see(self, message: Message) -> Iterable[Event]:
+        if self._card is None and not self._hint.search(message.text):
+            return
         for event in self._see(message.text, message.at):
             if self._told >= _MOST_EVENTS:
                 return

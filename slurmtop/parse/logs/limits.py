@@ -80,7 +80,7 @@ class LimitReader(PlainReader):
     def __init__(self) -> None:
         self._told: dict[Limit, int] = {}
 
-    def see(self, message: Message) -> Iterable[Event]:
+    def read(self, message: Message) -> Iterable[Event]:
         text = message.text
         limit = _limit(text)
         if limit is None:

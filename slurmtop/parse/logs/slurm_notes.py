@@ -83,7 +83,7 @@ class SlurmNoteReader(PlainReader):
     def __init__(self) -> None:
         self._told: dict[object, int] = {}
 
-    def see(self, message: Message) -> Iterable[Event]:
+    def read(self, message: Message) -> Iterable[Event]:
         if _CTRL_C.search(message.text):
             yield Interrupted(at=message.at)
             return
