@@ -11,18 +11,14 @@ kept is bounded, however long the log is. How the bytes were cut into blocks mak
 """
 
 import re
-import statistics
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
-from slurmtop.model.events.launch import WorkersRestart
 from slurmtop.model.events.nccl import Call, CommCalls
-from slurmtop.model.events.slurm import Ending, StepEnded
-from slurmtop.model.trace import Event, Source, Stamp, Traces, Where
+from slurmtop.model.trace import Event, Source, Traces, Where
 from slurmtop.parse.logs.calls import CallLines, call_in
+from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Orders
 from slurmtop.parse.logs.line import Message, Reader
 from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, pieces
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
@@ -37,17 +33,6 @@ SHOWN_CHARS = 400
 _CHUNK = 1 << 19
 #: A file of more lines than this was not copied from a terminal.
 _MOST_PASTED = 3_000
-#: Lines at either end of a log whose times are looked at, whatever they say.
-_ENDS = 128
-_FIRST_EVENTS = 3_000
-_LAST_EVENTS = 1_000
-#: Slurm says of every step that it ends it: one requeue.
-_SAME_REQUEUE_S = 60.0
-#: What of the old run may still come after Slurm said that it requeues the job.
-_DYING = re.compile(
-    r"srun: |slurmstepd|slurmd|submitit |Bypassing|Received SIG|Terminated|Killed|Traceback|\s"
-    r"|\w*Error"
-)
 
 
 class SourceReader:
@@ -68,10 +53,10 @@ class SourceReader:
         self._buffer = bytearray()
         self._shape: Shape = replace(NO_SHAPE, year=year)
         self._waiting: list[Raw] = []
-        self._ends = _Ends()
-        self._events = _Events()
-        self._attempts = _Attempts()
-        self._orders = _Orders()
+        self._ends = Ends()
+        self._events = Events()
+        self._attempts = Attempts()
+        self._orders = Orders()
         self._calls = CallLines()
         self._read = 0
         self._unread: list[tuple[int, int]] = []
@@ -302,152 +287,6 @@ def _shown(text: str, more: Sequence[str], prefix: Prefix) -> str:
             break
         begin = min(start, len(text))
     return whole[begin:].strip()[:SHOWN_CHARS].rstrip()
-
-
-class _Orders:
-    """The order of messages: the place of their lines, and what torn and wrapped ones add."""
-
-    _MOST = 20_000
-
-    def __init__(self) -> None:
-        self._places: list[int] = []
-        self._totals: list[int] = []
-        self._place = -1
-        self._total = 0
-
-    def begin(self, place: int) -> None:
-        """A line is shown; a further state of a bar in the same line counts, too."""
-        if place == self._place:
-            self.more(1)
-        self._place = place
-
-    def more(self, count: int) -> None:
-        """So many messages more, or less, than lines from here on."""
-        if count:
-            self._total += count
-            if len(self._places) < self._MOST:
-                self._places.append(self._place)
-                self._totals.append(self._total)
-
-    def of(self, place: int) -> int:
-        """The order of what is said at this place."""
-        if place >= self._place:
-            return place + self._total
-        found = bisect_right(self._places, place)
-        return place + (self._totals[found - 1] if found else 0)
-
-
-class _Attempts:
-    """Counts restarts: of torchrun's workers at once, of the job when its new run speaks."""
-
-    def __init__(self) -> None:
-        self._begun: list[int] = []
-        self._requeued = False
-        self._requeued_at: float | None = None
-
-    def of(self, order: int) -> int:
-        """The attempt of a message."""
-        return bisect_right(self._begun, order)
-
-    def seen(self, message: Message) -> Message:
-        """The message in its attempt; one that no dying run writes begins the new one."""
-        if not self._requeued or _DYING.match(message.text):
-            return message
-        self._requeued = False
-        self._begun.append(message.at.order)
-        return replace(message, at=replace(message.at, attempt=len(self._begun)))
-
-    def told(self, event: Event) -> None:
-        if isinstance(event, WorkersRestart):
-            self._begun.append(event.at.order + 1)
-        elif isinstance(event, StepEnded) and event.ending is Ending.REQUEUE:
-            same = (
-                self._requeued_at is not None
-                and event.seconds is not None
-                and abs(event.seconds - self._requeued_at) < _SAME_REQUEUE_S
-            )
-            self._requeued = self._requeued or not same
-            self._requeued_at = event.seconds
-
-
-class _Events:
-    """Events in order; of each kind the first and the last, once there are thousands."""
-
-    def __init__(self) -> None:
-        self._first: dict[type[Event], list[tuple[int, Event]]] = {}
-        self._last: dict[type[Event], list[tuple[int, Event]]] = {}
-        self._count = 0
-        self.dropped = 0
-
-    def add(self, event: Event) -> None:
-        self._count += 1
-        kept = self._first.setdefault(type(event), [])
-        if len(kept) >= _FIRST_EVENTS:
-            kept = self._last.setdefault(type(event), [])
-            if len(kept) >= 2 * _LAST_EVENTS:
-                del kept[:_LAST_EVENTS]
-                self.dropped += _LAST_EVENTS
-        kept.append((self._count, event))
-
-    def all(self) -> tuple[Event, ...]:
-        kept = [pair for part in (self._first, self._last) for one in part.values() for pair in one]
-        kept.sort(key=lambda pair: (pair[1].at.order, pair[0]))
-        return tuple(event for _, event in kept)
-
-
-class _Ends:
-    """The first and last lines of a source, and the times among them."""
-
-    def __init__(self) -> None:
-        self._head: list[Raw] = []
-        self._tail: list[Raw] = []
-        self._stamped: Where | None = None
-
-    def see(self, block: Block) -> None:
-        """All lines of a block."""
-        lines = block.lines
-        if len(self._head) < _ENDS:
-            first = [at for at in range(min(len(lines), 4 * _ENDS)) if lines[at].strip()]
-            self._head += block.raws(first[: _ENDS - len(self._head)])
-        last: list[int] = []
-        for at in range(len(lines) - 1, -1, -1):
-            if len(last) == _ENDS:
-                break
-            if lines[at].strip():
-                last.append(at)
-        self._tail = [*self._tail, *block.raws(reversed(last))][-_ENDS:]
-
-    def stamped(self, at: Where) -> None:
-        if at.stamp is not None:
-            self._stamped = at
-
-    def told(
-        self, where: Callable[[Raw], Where]
-    ) -> tuple[Where | None, Where | None, Where | None, float | None]:
-        """First, last and last stamped line, and the usual time between stamped ones."""
-        if not self._tail:
-            return None, None, None, None
-        head = [where(raw) for raw in self._head]
-        tail = [where(raw) for raw in self._tail]
-        stamped = [at for at in tail if at.stamp is not None]
-        newest = stamped[-1] if stamped else self._stamped
-        gaps: list[float] = []
-        told = 0
-        overlap = {at.offset for at in head}
-        for part in (head, [at for at in tail if at.offset not in overlap]):
-            stamps = [at.stamp for at in part if at.stamp is not None]
-            told += len(stamps)
-            gaps += _gaps(stamps)
-        spacing_s = statistics.median(gaps) if told >= 3 and gaps else None
-        return head[0], tail[-1], newest, spacing_s
-
-
-def _gaps(stamps: Sequence[Stamp]) -> list[float]:
-    return [
-        max(0.0, later.seconds - earlier.seconds)
-        for earlier, later in pairwise(stamps)
-        if earlier.clock is later.clock
-    ]
 
 
 def read_bytes(name: str, data: bytes, *, year: int | None = None) -> Traces:
