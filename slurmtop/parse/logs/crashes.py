@@ -22,7 +22,7 @@ _SEGFAULT = 11
 
 _CAUGHT = re.compile(
     r"(?:\[[^\]\s]{0,255} ?:\d{1,6}:(?P<tid>\d{1,10})\] ?)?Caught signal (?P<caught>\d{1,2}) \("
-    r"|Fatal Python error: (?P<python>[A-Z][\w ]{2,60})"
+    r"|Fatal Python error: (?P<python>[A-Za-z][\w ]{2,60})"
     r"|terminate called (?P<terminate>after throwing an instance of|without an active exception)"
     r"|\] Signal: (?P<name>[\w ]{2,40}) \((?P<mpi>\d{1,2})\)|^Signal: (?P<name2>[\w ]{2,40}) "
     r"\((?P<mpi2>\d{1,2})\)"

@@ -43,7 +43,7 @@ _MPI_RANK = re.compile(
     r"noticed that process rank (?P<rank>\d{1,9}) with PID (?P<pid>\d{1,10})(?: on node "
     r"(?P<node>\S{1,255}))?"
 )
-_ON_SIGNAL = re.compile(r"exited\s+on\s+signal\s+(?P<signal>\d{1,3})")
+_ON_SIGNAL = re.compile(r"(?:exited\s+on\s+|^\s{0,4})signal\s+(?P<signal>\d{1,3})\b")
 _MPICH_WHO = re.compile(
     r"=\s{1,8}(?:RANK (?P<rank>\d{1,9}) )?PID (?P<pid>\d{1,10}) RUNNING AT (?P<node>\S{1,255})"
 )

@@ -300,6 +300,8 @@ def _lone(message: Message, text: str) -> Iterator[Event]:
         quoted = True
     if _MEASURED.match((found["message"] or "").strip()) is not None:
         return
+    if stripped.startswith("class "):
+        return
     before = stripped[: found.start("name")]
     swallowed = level(message) in ("W", "I", "D") or (
         quoted and (_QUIET_LEVEL.search(before) or _SWALLOWED.search(stripped)) is not None
