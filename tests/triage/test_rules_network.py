@@ -1,5 +1,6 @@
 """Rules on the network: a host's own word beats its peers', and a single pair names nobody."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from slurmtop.model.events.launch import WorkerLost
 from slurmtop.model.events.nccl import ClosedByLocalRank, CommInit, InitPhase, NcclWarn, Warn
 from slurmtop.model.events.program import Closing, ProgramSays, RankSeen, Step
+from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.events.system import KernelLink, LinkTrouble
 from slurmtop.model.events.torch import NcclError, StoreEvent, StoreTrouble
 from slurmtop.model.trace import Clock, Event, Stamp
@@ -283,10 +285,13 @@ def test_a_worker_that_its_supervisor_lost_is_named_by_its_address() -> None:
     assert finding.culprits[0].pid == 90738
 
 
-def closed_by(local_rank: int, pids: range, host: str = "n1") -> list[ClosedByLocalRank]:
+def closed_by(local_rank: int, devices: Iterable[int]) -> list[ClosedByLocalRank]:
     return [
-        ClosedByLocalRank(at=where("Connection closed", host=host, pid=pid), local_rank=local_rank)
-        for pid in pids
+        ClosedByLocalRank(
+            at=where(f"[{device}] NCCL INFO Connection closed", host="n1", pid=50 + pid),
+            local_rank=local_rank,
+        )
+        for pid, device in enumerate(devices)
     ]
 
 
@@ -303,6 +308,32 @@ def test_connections_that_close_in_turn_are_a_normal_end() -> None:
     assert found(*closed_by(7, range(7)), over) == {}
     destroyed = CommInit(at=where("Destroy COMPLETE"), phase=InitPhase.DESTROYED, comm="0x1")
     assert found(*closed_by(7, range(7)), destroyed) == {}
+
+
+def test_a_local_rank_that_tells_its_own_end_went_of_its_own_will() -> None:
+    assert found(*closed_by(0, range(4))) == {}
+
+
+def test_writers_that_all_see_one_device_do_not_tell_who_is_silent() -> None:
+    assert found(*closed_by(3, (0, 0, 0, 0))) == {}
+
+
+def ended(ending: Ending, **more: Any) -> StepEnded:
+    return StepEnded(at=where("CANCELLED", **more), step="1.0", ending=ending, first_host="n1")
+
+
+def test_connections_that_close_while_slurm_ends_the_job_are_its_effect() -> None:
+    closed = warn(Warn.CLOSED, host="n1", peer="n2")
+    assert explain_traces(traces(closed, ended(Ending.TIME_LIMIT))).cls == "slurm-time-limit"
+    assert found(closed, ended(Ending.CANCELLED))["peer-died"].weight is Weight.SYMPTOM
+    early = warn(Warn.CLOSED, host="n1", peer="n2", seconds=0)
+    late = ended(Ending.TIME_LIMIT, seconds=7200)
+    assert found(early, late)["peer-died"].weight is Weight.SYMPTOM
+
+
+def test_timeouts_towards_a_node_that_failed_name_the_failure() -> None:
+    events = (lost("n1", "n7"), lost("n2", "n7"), ended(Ending.NODE_FAILURE))
+    assert explain_traces(traces(*events)).cls == "slurm-node-fail"
 
 
 def reset(asking: int | None, owner: int | None = 0) -> StoreEvent:

@@ -18,7 +18,7 @@ from slurmtop.model.events.program import ProgramSays, PyException, RankSeen
 from slurmtop.model.events.reports import BenchRow
 from slurmtop.model.events.slurm import StepEnded
 from slurmtop.model.events.torch import GlooError, GlooTrouble, NcclError, StoreEvent, StoreTrouble
-from slurmtop.model.trace import Event
+from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import Culprit, State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
@@ -33,6 +33,7 @@ _NO_INTERFACE = re.compile(
     r"unable to resolve hostname|no socket interface",
     re.IGNORECASE,
 )
+_DEVICE = re.compile(r"\[(\d{1,3})\] NCCL ")
 _CANNOT_REACH = (StoreTrouble.CONNECT_TIMEOUT, StoreTrouble.REFUSED, StoreTrouble.NO_HOST)
 #: So many processes have to agree before the one that they all name is believed to have gone.
 _AGREE = 3
@@ -60,7 +61,7 @@ def _interface(picture: Picture) -> Iterator[Finding]:
         for one in picture.of(PyException)
         if not one.swallowed and _NO_INTERFACE.search(one.message)
     ]
-    away = [one for one in _warns(picture, Warn.CONNECT) if _leads_nowhere(picture, one)]
+    away = [one for one in _warns(picture, Warn.CONNECT) if _leads_nowhere(one)]
     if not told and not away:
         return
     told = lines.in_time(picture, told)
@@ -84,16 +85,14 @@ def _interface(picture: Picture) -> Iterator[Finding]:
     )
 
 
-def _leads_nowhere(picture: Picture, warn: NcclWarn) -> bool:
-    """A peer's address that means another machine on every host, where there is more than one."""
-    if warn.peer is None or len(lines.hosts_seen(picture)) < 2:
-        return False
-    return _LOCAL_ADDRESS.match(warn.peer) is not None
+def _leads_nowhere(warn: NcclWarn) -> bool:
+    """A peer's address that means another machine on every host."""
+    return warn.peer is not None and _LOCAL_ADDRESS.match(warn.peer) is not None
 
 
 def _bootstrap(picture: Picture) -> Iterator[Finding]:
     """Somebody could not connect: by NCCL, by the store, or only in attempts that go on."""
-    warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(picture, one)]
+    warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(one)]
     stores: list[Event] = [
         one
         for one in picture.of(StoreEvent)
@@ -179,7 +178,7 @@ def _resets(picture: Picture) -> Iterator[Finding]:
     if remote:
         yield Finding(
             cls="peer-died",
-            weight=Weight.SYMPTOM,
+            weight=_effect(picture, remote[0].at),
             summary="a remote process ended or the network to it failed; nothing tells which",
             state=State.FAILED,
             at=remote[0].at,
@@ -191,13 +190,17 @@ def _broken(picture: Picture, cls: str, warns: Sequence[Ended], summary: str, wo
     culprits = _gone(picture, warns, f"every connection that was {word} led to it")
     return Finding(
         cls=cls,
-        weight=Weight.SYMPTOM,
+        weight=_effect(picture, warns[0].at),
         summary=f"{summary}{between(picture, warns)}; the cause lies elsewhere",
         state=State.FAILED,
         at=lines.in_time(picture, warns)[0].at,
         culprits=culprits or link_of(picture, warns),
         shown=lines.lines(picture, warns, f"the other end {word} the connection"),
     )
+
+
+def _effect(picture: Picture, at: Where) -> Weight:
+    return Weight.NOTE if lines.by_slurm(picture, at, *lines.SLURMS) else Weight.SYMPTOM
 
 
 def _gone(picture: Picture, warns: Sequence[Ended], reason: str) -> tuple[Culprit, ...]:
@@ -245,7 +248,7 @@ def _local_rank_gone(picture: Picture) -> Iterator[Finding]:
         if len(named) != 1 or reporters(picture, closed) < _AGREE:
             continue
         local_rank = next(iter(named))
-        if any(one.at.local_rank == local_rank for one in closed):
+        if local_rank in _speakers(closed):
             continue
         reason = f"local rank {local_rank}: all others of the host say that it closed"
         yield Finding(
@@ -261,6 +264,20 @@ def _local_rank_gone(picture: Picture) -> Iterator[Finding]:
             ),
             explains=frozenset({"socket-reset"}),
         )
+
+
+def _speakers(closed: Sequence[ClosedByLocalRank]) -> frozenset[int]:
+    """Local ranks that may be among the writers: a rank that closes of its own will says so too.
+
+    The device in a line's prefix is taken for the local rank; where all writers show the same
+    one it tells nothing, and everybody may be among them.
+    """
+    told = frozenset(one.at.local_rank for one in closed if one.at.local_rank is not None)
+    found = (_DEVICE.search(one.at.text) for one in closed)
+    devices = frozenset(int(one[1]) for one in found if one)
+    if len(devices) == 1:
+        devices |= {one.local_rank for one in closed}
+    return told | devices
 
 
 def _normal_end(picture: Picture) -> bool:
@@ -285,7 +302,7 @@ def _store_gone(picture: Picture) -> Iterator[Finding]:
         culprits = (Culprit(rank=owner, reason="several ranks lost the store that it serves"),)
     yield Finding(
         cls="peer-died",
-        weight=Weight.SYMPTOM,
+        weight=_effect(picture, resets[0].at),
         summary="the store that rank 0 serves has gone; its log has the cause",
         state=State.FAILED,
         at=resets[0].at,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from slurmtop.model.events.nccl import CommCalls, CommInit, Connected, InitPhase
 from slurmtop.model.events.program import Step
 from slurmtop.model.events.reports import BenchRow
+from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.events.torch import GroupStatus, WatchdogTimeout
 from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import Culprit, NextStep
@@ -46,6 +47,10 @@ AFTER_A_STALL = frozenset(
 )
 
 _LINES = 4
+#: Slurm's own reasons.
+SLURMS = (Ending.TIME_LIMIT, Ending.PREEMPTION, Ending.NODE_FAILURE, Ending.REQUEUE)
+#: What is seen so shortly before Slurm's line is an effect of it.
+_GRACE_S = 60.0
 #: What may stand in a command that people paste.
 _HOST_NAME = re.compile(r"[A-Za-z0-9][\w.:-]{0,252}")
 
@@ -134,6 +139,19 @@ def began(picture: Picture, after: Where | None = None, *, surely: bool = False)
         return bool(signs)
     told = (picture.before(after, at) for at in signs)
     return any(one is True or (one is None and not surely) for one in told)
+
+
+def by_slurm(picture: Picture, at: Where, *endings: Ending) -> bool:
+    """Did Slurm end it for a reason of its own, and not known to be long after this line?
+
+    Ranks that are stopped close their connections, and their lines may stand before Slurm's.
+    """
+    for one in picture.of(StepEnded):
+        if one.ending in endings:
+            line, end = picture.moment(at), picture.moment(one.at)
+            if line is None or end is None or end - line <= _GRACE_S:
+                return True
+    return False
 
 
 def went_on(picture: Picture, at: Where) -> bool:

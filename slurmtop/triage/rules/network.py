@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.nccl import NcclSetting, NcclWarn, Warn
+from slurmtop.model.events.slurm import Ending
 from slurmtop.model.events.system import KernelLink, LinkTrouble, PcieFatal
 from slurmtop.model.events.torch import NcclError, WatchdogTimeout
 from slurmtop.model.trace import Clock, Event, Where
@@ -195,6 +196,8 @@ def _completion_finding(
         named = at_common_end(picture, warns, "every host that lost its transport talked to it")
         culprits = named or link_of(picture, warns)
         weight = Weight.CAUSE if named else Weight.PATTERN
+        if lines.by_slurm(picture, first.at, Ending.NODE_FAILURE):
+            weight = Weight.NOTE
     elif cls in ("net-gdr-config", "net-local-qp-error"):
         # A local error is one of the host that reports it; the peer only stands in the line.
         local = first.status in (2, 4, 8)
