@@ -176,11 +176,12 @@ def _idle_behind(picture: Picture) -> Iterator[Finding]:
         waiting = [place for place in view.places if place.timed_out is not None]
         if len(waiting) < 2 or size_of(picture, view) == 2:
             continue
-        seq = min(place.timed_out for place in waiting if place.timed_out is not None)
+        # Two ranks at least have come this far.
+        seq = sorted(place.timed_out for place in waiting if place.timed_out is not None)[-2]
         idle = [place for place in view.places if _never_came(place, seq)]
         named = (place.global_rank for place in idle if place.global_rank not in outstanding)
         ranks = frozenset(rank for rank in named if rank is not None)
-        if not ranks or len(idle) > len(waiting):
+        if not ranks:
             continue
         yield _behind(
             picture, view, seq, idle, waiting, frozenset(r for r in ranks if r is not None)
