@@ -109,9 +109,14 @@ def test_a_fault_of_the_program_on_a_gpu_is_no_hardware() -> None:
     assert finding.weight is Weight.SYMPTOM
 
 
-def test_a_remapped_row_is_only_worth_a_note() -> None:
-    finding = only(found(xid(63)))
+def test_corrected_errors_are_only_worth_a_note() -> None:
+    finding = only(found(xid(92)))
     assert (finding.cls, finding.weight, finding.state) == ("gpu-hw-fault", Weight.NOTE, None)
+
+
+def test_a_remapped_row_leaves_room_for_another_cause() -> None:
+    finding = only(found(xid(63)))
+    assert (finding.cls, finding.weight, finding.state) == ("gpu-hw-fault", Weight.PATTERN, None)
 
 
 def test_a_switch_that_survives_its_error_is_only_worth_a_note() -> None:

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from slurmtop.model.events.launch import WorkerLost
-from slurmtop.model.events.nccl import ClosedByLocalRank, CommInit, InitPhase, NcclWarn, Warn
+from slurmtop.model.events.nccl import (
+    ClosedByLocalRank,
+    CommInit,
+    InitPhase,
+    NcclAddress,
+    NcclSetting,
+    NcclWarn,
+    Warn,
+)
 from slurmtop.model.events.program import Closing, ProgramSays, RankSeen, Step
 from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.events.system import KernelLink, LinkTrouble
@@ -178,7 +186,7 @@ def test_an_unresponsive_end_of_efa_is_a_timeout_of_the_network() -> None:
         (Warn.IB_CALL, "ibv_modify_qp", "Connection timed out", "net-path-unreachable"),
         (Warn.IB_CALL, "ibv_modify_qp", "Network is unreachable", "net-path-unreachable"),
         (Warn.IB_MEMORY, "ibv_reg_mr", "Cannot allocate memory", "net-memory-registration"),
-        (Warn.IB_MEMORY, "libfabric", None, "net-memory-registration"),
+        (Warn.IB_MEMORY, "libfabric", "Invalid argument", "net-memory-registration"),
         (Warn.IB_MEMORY, "ibv_create_cq", "Cannot allocate memory", "net-memory-registration"),
         (Warn.IB_MEMORY, "ibv_reg_mr_iova2", "Bad address", "net-gdr-config"),
         (Warn.IB_MEMORY, "ibv_reg_dmabuf_mr", "Invalid argument", "net-gdr-config"),
@@ -210,6 +218,13 @@ def test_a_torn_note_of_the_peer_is_the_order_of_the_adapter(sizes: tuple[int, i
     assert set(found(told)) == {"net-nic-ordering"}
 
 
+def test_relaxed_ordering_that_was_forced_is_suspected_first() -> None:
+    name = "NCCL_IB_PCI_RELAXED_ORDERING"
+    asked = NcclSetting(at=where(name, host="n1"), name=name, value="1.")
+    told = warn(Warn.SIZE_MISMATCH, "collective mismatch", host="n1", sizes=(4096, 512))
+    assert set(found(asked, told)) == {"net-nic-ordering"}
+
+
 def test_a_truncated_message_of_a_socket_is_no_matter_of_the_adapter() -> None:
     told = warn(Warn.SIZE_MISMATCH, "message truncated : receiving", sizes=(32768, 696320))
     assert set(found(told)) == {"env-mismatch"}
@@ -228,6 +243,14 @@ def test_a_missing_interface_on_every_rank_names_nobody() -> None:
 def test_an_address_that_every_host_has_is_a_wrong_interface() -> None:
     told = warn(Warn.CONNECT, host="n1", peer="172.17.0.1", error="Connection refused")
     assert set(found(told, init(0, 2, host="n2"))) == {"net-interface-config"}
+
+
+def test_two_ends_that_chose_different_networks_have_a_wrong_interface() -> None:
+    own = NcclAddress(at=where("eth0", host="n1"), interface="eth0", address="192.168.1.5")
+    told = warn(Warn.CONNECT, host="n1", peer="10.0.0.4", error="No route to host")
+    assert set(found(own, told)) == {"net-interface-config"}
+    near = NcclAddress(at=where("eth1", host="n1"), interface="eth1", address="10.0.9.9")
+    assert set(found(own, near, told)) == {"bootstrap-unreachable"}
 
 
 def test_a_connect_that_fails_is_the_bootstrap_and_outweighs_what_closes_after_it() -> None:

@@ -137,6 +137,7 @@ def test_numbers_of_a_group_are_not_taken_for_the_ranks_of_the_writers() -> None
 
 def test_processes_that_count_differently_disagree_about_the_ranks() -> None:
     assert "rank-count-mismatch" in found(warn(Warn.RANK_COUNT, sizes=(8, 16)))
+    assert "rank-count-mismatch" in found(warn(Warn.USAGE, "Invalid rank requested : 2/2"))
     assert "rank-count-mismatch" in found(init(0, 8), init(1, 16))
     assert "rank-count-mismatch" in found(store(WAITS, 1, 8), store(WAITS, 1, 16))
 
@@ -173,9 +174,9 @@ def test_a_usual_set_up_is_no_finding() -> None:
     assert found(timing(35.0, nranks=2048)) == {}
 
 
-def test_settings_that_differ_between_hosts_are_a_note_until_something_breaks() -> None:
+def test_settings_that_differ_between_hosts_are_no_finding_until_something_breaks() -> None:
     differ = (setting("NCCL_PROTO", "LL", "n1"), setting("NCCL_PROTO", "Simple", "n2"))
-    assert found(*differ)["env-mismatch"].weight is Weight.NOTE
+    assert found(*differ) == {}
     sizes = warn(Warn.SIZE_MISMATCH, sizes=(8, 4), host="n1")
     finding = found(*differ, sizes)["env-mismatch"]
     assert (finding.weight, finding.culprits) == (Weight.CAUSE, ())
@@ -209,5 +210,9 @@ def test_hosts_with_different_versions_of_nccl_are_told() -> None:
         for host, version in (("n1", "2.21.5"), ("n1", "2.27.5"), ("n2", "2.27.5"))
     ]
     assert found(*versions) == {}
-    assert "version-mismatch" in found(versions[0], versions[2])
+    closed = warn(Warn.CLOSED)
+    assert found(versions[0], versions[2]) == {}
+    assert "version-mismatch" in found(versions[0], versions[2], closed)
+    torn = NcclWarn(at=where("received 1024"), kind=Warn.SIZE_MISMATCH, text="", call="bootstrap")
+    assert found(torn)["version-mismatch"].weight is Weight.PATTERN
     assert found(warn(Warn.VERSION_MISMATCH))["version-mismatch"].weight is Weight.CAUSE

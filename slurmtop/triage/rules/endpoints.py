@@ -9,6 +9,7 @@ from slurmtop.model.events.nccl import (
     ClosedByLocalRank,
     CommInit,
     InitPhase,
+    NcclAddress,
     NcclRetry,
     NcclSetting,
     NcclWarn,
@@ -34,6 +35,7 @@ _NO_INTERFACE = re.compile(
     re.IGNORECASE,
 )
 _DEVICE = re.compile(r"\[(\d{1,3})\] NCCL ")
+_IPV4 = re.compile(r"(\d{1,3})(?:\.\d{1,3}){3}$")
 _CANNOT_REACH = (StoreTrouble.CONNECT_TIMEOUT, StoreTrouble.REFUSED, StoreTrouble.NO_HOST)
 #: So many processes have to agree before the one that they all name is believed to have gone.
 _AGREE = 3
@@ -61,7 +63,7 @@ def _interface(picture: Picture) -> Iterator[Finding]:
         for one in picture.of(PyException)
         if not one.swallowed and _NO_INTERFACE.search(one.message)
     ]
-    away = [one for one in _warns(picture, Warn.CONNECT) if _leads_nowhere(one)]
+    away = [one for one in _warns(picture, Warn.CONNECT) if _leads_nowhere(picture, one)]
     if not told and not away:
         return
     told = lines.in_time(picture, told)
@@ -72,27 +74,44 @@ def _interface(picture: Picture) -> Iterator[Finding]:
         weight=Weight.CAUSE if told else Weight.PATTERN,
         summary="the network interface that was chosen is missing or has no address"
         if told
-        else "ranks listen on an interface that leads to no other host",
+        else "ranks listen on interfaces that do not reach each other",
         state=State.FAILED,
         at=first.at,
         culprits=lines.failing(picture, told, "has no usable interface") if told else (),
         shown=(
             *lines.lines(picture, told, "no usable interface"),
-            *lines.lines(picture, away, "this address leads to no other host", limit=2),
+            *lines.lines(picture, away, "this address is not within reach", limit=2),
             *lines.lines(picture, settings, "this interface was asked for", limit=2),
         ),
         explains=lines.AFTER_A_DEATH,
     )
 
 
-def _leads_nowhere(warn: NcclWarn) -> bool:
-    """A peer's address that means another machine on every host."""
-    return warn.peer is not None and _LOCAL_ADDRESS.match(warn.peer) is not None
+def _leads_nowhere(picture: Picture, warn: NcclWarn) -> bool:
+    """A peer's address that every host has for itself, or of quite another network."""
+    if warn.peer is None:
+        return False
+    if _LOCAL_ADDRESS.match(warn.peer):
+        return True
+    host = lines.host_of(picture, warn.at)
+    own = {_network(one.address) for one in picture.of(NcclAddress) if _is_of(picture, one, host)}
+    network = _network(warn.peer)
+    return network is not None and bool(own - {None}) and network not in own
+
+
+def _is_of(picture: Picture, address: NcclAddress, host: str | None) -> bool:
+    return host is not None and lines.host_of(picture, address.at) == host
+
+
+def _network(address: str) -> str | None:
+    """The first number of an IPv4 address: private networks of one site often differ there."""
+    found = _IPV4.match(address)
+    return None if found is None else found[1]
 
 
 def _bootstrap(picture: Picture) -> Iterator[Finding]:
     """Somebody could not connect: by NCCL, by the store, or only in attempts that go on."""
-    warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(one)]
+    warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(picture, one)]
     stores: list[Event] = [
         one
         for one in picture.of(StoreEvent)

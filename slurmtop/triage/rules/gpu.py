@@ -17,8 +17,10 @@ from slurmtop.triage.rules import lines
 from slurmtop.triage.xid import XidClass, xid_meaning
 
 _LINK_CODES = frozenset({74, 137, *range(144, 151), 155, 166, 170})
+#: A row of memory was put out of use: other codes beside it tell whether a job lost by it.
+_REMAPPED = 63
 #: Hardware codes that a job outlives.
-_MILD = frozenset({63, 92, 93, 121, 160, 161, 168})
+_MILD = frozenset({92, 93, 121, 160, 161, 168})
 #: Codes of the driver whose GPU is lost to the job.
 _LOST = frozenset({109, 119, 120, 143})
 #: Codes that only say that a channel was closed or what to do next.
@@ -26,9 +28,7 @@ _FOLLOWS = frozenset({43, 45, 154})
 _FABRIC = re.compile(r"nvls|multicast|fabric|system not yet initialized|\b802\b", re.IGNORECASE)
 _NVLINK = re.compile(r"nvlink", re.IGNORECASE)
 _ECC = re.compile(r"\becc\b", re.IGNORECASE)
-_HARDWARE = re.compile(
-    r"hardware stack error|fallen off|gpu is lost|unknown error|device unavailable", re.IGNORECASE
-)
+_HARDWARE = re.compile(r"hardware stack error|fallen off|gpu is lost", re.IGNORECASE)
 #: What CUDA says of a kernel of the program; NCCL is only the next who asks.
 _OF_A_KERNEL = re.compile(
     r"illegal (memory access|instruction)|device-side assert|misaligned|unspecified launch|"
@@ -203,7 +203,7 @@ def _xids(picture: Picture) -> Iterator[Finding]:
             (mild if xid.fatal is False else links).append(xid)
         elif cause in _LINK_CODES:
             links.append(xid)
-        elif cause in _MILD:
+        elif cause in _MILD or cause == _REMAPPED:
             mild.append(xid)
         elif cause in _LOST or xid_meaning(cause).cls is XidClass.HARDWARE:
             faults.append(xid)
@@ -215,7 +215,9 @@ def _xids(picture: Picture) -> Iterator[Finding]:
         yield _xid_finding(picture, "gpu-hw-fault", faults)
     if mild and not faults and not links:
         found = _xid_finding(picture, "gpu-hw-fault", mild)
-        yield replace(found, weight=Weight.NOTE, state=None, explains=frozenset())
+        remapped = any(isinstance(one, Xid) and one.code == _REMAPPED for one in mild)
+        weight = Weight.PATTERN if remapped else Weight.NOTE
+        yield replace(found, weight=weight, state=None, explains=frozenset())
     if other and not faults and not links:
         yield _program_fault(picture, other)
 

@@ -266,6 +266,8 @@ _CALL_SUMMARY = {
 
 def _call_class(warn: NcclWarn) -> str:
     text = f"{warn.call or ''} {warn.text} {warn.error or ''}"
+    if warn.call == "libfabric":
+        return "net-memory-registration"
     if "modify_qp" in text or "create_ah" in text:
         return "net-path-unreachable"
     if "dmabuf" in text:
@@ -280,15 +282,20 @@ def _call_class(warn: NcclWarn) -> str:
 
 def _sizes(picture: Picture) -> Iterator[Finding]:
     """The two ends of one transfer differ in bytes: settings, calls or an adapter out of order."""
-    warns = [one for one in picture.of(NcclWarn) if one.kind is Warn.SIZE_MISMATCH]
+    warns = [
+        one
+        for one in picture.of(NcclWarn)
+        if one.kind is Warn.SIZE_MISMATCH and one.call != "bootstrap"
+    ]
     if not warns:
         return
-    torn = [one for one in warns if _torn(one)]
     ordering = [
         one
         for one in picture.of(NcclSetting)
-        if one.name in ("NCCL_IB_PCI_RELAXED_ORDERING", "NCCL_IB_ADAPTIVE_ROUTING")
+        if one.name == "NCCL_IB_PCI_RELAXED_ORDERING" and one.value.rstrip(".") == "1"
     ]
+    adapters = [one for one in warns if "truncated" not in one.text]
+    torn = [one for one in warns if _torn(one)] or (adapters if ordering else [])
     cls = "net-nic-ordering" if torn else "env-mismatch"
     yield Finding(
         cls=cls,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from slurmtop.model.events.nccl import NcclNetwork, NcclSetting, NcclVersion, NcclWarn, Warn
-from slurmtop.model.events.torch import NcclError
+from slurmtop.model.events.torch import NcclError, WatchdogTimeout
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import State
 from slurmtop.triage.finding import Finding, Shown, Weight
@@ -41,14 +41,15 @@ def _environment(picture: Picture) -> Iterator[Finding]:
     differing = [*_settings(picture), *_networks(picture)]
     if not differing:
         return
+    if not _broke(picture):
+        return
     sizes = [one for one in picture.of(NcclWarn) if one.kind is Warn.SIZE_MISMATCH]
-    broke = bool(sizes or picture.of(NcclError))
     names = sorted({one.name for one in differing if isinstance(one, NcclSetting)})
     yield Finding(
         cls="env-mismatch",
-        weight=Weight.CAUSE if sizes else Weight.PATTERN if broke else Weight.NOTE,
+        weight=Weight.CAUSE if sizes else Weight.PATTERN,
         summary=f"the hosts of this job differ in {', '.join(names) or 'the network they use'}",
-        state=State.FAILED if broke else None,
+        state=State.FAILED,
         at=(sizes or differing)[0].at,
         shown=(
             *lines.lines(picture, sizes, "the two ends differ in size", limit=3),
@@ -56,6 +57,13 @@ def _environment(picture: Picture) -> Iterator[Finding]:
         ),
         explains=lines.AFTER_A_STALL | {"net-nic-ordering"},
     )
+
+
+def _broke(picture: Picture) -> bool:
+    """Did something go wrong between ranks? Hosts that differ and work well are no finding."""
+    quiet = (Warn.BENIGN, Warn.OTHER, Warn.FOREIGN)
+    warned = any(one.kind not in quiet for one in picture.of(NcclWarn))
+    return warned or bool(picture.of(NcclError, WatchdogTimeout))
 
 
 def _settings(picture: Picture) -> list[Event]:
@@ -95,17 +103,26 @@ def _versions(picture: Picture) -> Iterator[Finding]:
     for one in told:
         if (host := lines.host_of(picture, one.at)) is not None and one.version is not None:
             hosts.setdefault(host, {}).setdefault(one.version.partition("+")[0], one)
-    apart = _apart(hosts)
-    if not warns and not apart:
+    apart = _apart(hosts) if _broke(picture) else []
+    # What the ranks first tell each other has the length that their version gives it.
+    torn = [
+        one
+        for one in picture.of(NcclWarn)
+        if one.kind is Warn.SIZE_MISMATCH and one.call == "bootstrap"
+    ]
+    if not warns and not apart and not torn:
         return
     yield Finding(
         cls="version-mismatch",
         weight=Weight.CAUSE if warns else Weight.PATTERN,
-        summary="hosts of this job run different versions of NCCL",
-        state=State.FAILED if warns else None,
-        at=(warns or apart)[0].at,
+        summary="hosts of this job run different versions of NCCL"
+        if warns or apart
+        else "the ranks do not understand each other at set-up: different versions are likely",
+        state=State.FAILED,
+        at=(warns or torn or apart)[0].at,
         shown=(
             *lines.lines(picture, warns, "two ranks have different versions"),
+            *lines.lines(picture, torn, "the first message had another length than expected"),
             *(Shown(one.at, "the version of this host") for one in apart),
         ),
         explains=lines.AFTER_A_STALL | {"rank-count-mismatch", "env-mismatch"},

@@ -14,13 +14,14 @@ from slurmtop.triage.rules import lines
 
 _IN_USE = re.compile(r"address already in use|EADDRINUSE", re.IGNORECASE)
 _PORT = re.compile(r"[\])\w]:(\d{2,5})\b(?! ?\))|\bport:? ?(\d{2,5})\b")
+_BAD_RANK = re.compile(r"[Ii]nvalid rank requested|[Ii]nvalid number of ranks")
 _WAITING = (
     StoreTrouble.BARRIER_WAITS,
     StoreTrouble.BARRIER_TIMEOUT,
     StoreTrouble.CLIENTS_TIMEOUT,
 )
 #: Set-up of a communicator: usual up to this, and a little more for every rank.
-_SLOW_S = 20.0
+_SLOW_S = 30.0
 _SLOW_S_PER_RANK = 0.02
 
 
@@ -165,7 +166,11 @@ def _duplicate_rank(picture: Picture) -> Iterator[Finding]:
 
 def _rank_counts(picture: Picture) -> Iterator[Finding]:
     """Processes that believe in different numbers of ranks."""
-    warns: list[Event] = [one for one in picture.of(NcclWarn) if one.kind is Warn.RANK_COUNT]
+    warns: list[Event] = [
+        one
+        for one in picture.of(NcclWarn)
+        if one.kind is Warn.RANK_COUNT or _BAD_RANK.search(one.text)
+    ]
     inits: list[Event] = []
     sizes: dict[str, dict[int, CommInit]] = {}
     for one in picture.of(CommInit):
@@ -185,7 +190,7 @@ def _rank_counts(picture: Picture) -> Iterator[Finding]:
         state=State.FAILED,
         at=told[0].at,
         shown=(
-            *lines.lines(picture, warns, "two processes believe in different numbers"),
+            *lines.lines(picture, warns, "a rank and the number of ranks do not fit"),
             *lines.lines(picture, inits, "the same communicator with another size"),
             *lines.lines(picture, barriers, "it waits for this number of ranks"),
         ),
