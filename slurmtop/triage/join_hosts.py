@@ -47,13 +47,30 @@ def host_aliases(traces: Traces) -> dict[str, str]:
     for label, hosts in labels.items():
         for host in hosts:
             writers[known[host.lower()]].add(label)
+    called: dict[str, str] = {}
     for name, to in _sole(labels, known):
         if len(writers[to]) == 1:
             out.setdefault(name.lower(), to)
+            if not is_address(name):
+                called[to] = name
     for event in traces.of(ChildEnded):
         if event.node is not None and event.address is not None:
             to = known.get(event.node.lower(), event.node)
             out.setdefault(event.address.lower(), to)
+    return _by_label(out, called)
+
+
+def _by_label(aliases: dict[str, str], called: dict[str, str]) -> dict[str, str]:
+    """A host by the name under which its launcher reaches it, where it calls itself otherwise.
+
+    The name that a process sees may be that of its container or virtual machine; the launcher's
+    is the one to exclude or log in to.
+    """
+    out = {name: called.get(to, to) for name, to in aliases.items()}
+    for host, label in called.items():
+        out[host.lower()] = label
+        if out.get(label.lower()) == label:
+            del out[label.lower()]
     return out
 
 

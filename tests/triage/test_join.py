@@ -128,8 +128,13 @@ def test_names_that_look_alike_are_not_one_host() -> None:
 
 
 def test_a_collectors_label_beside_the_hosts_own_name_ties_them() -> None:
-    picture = join(traces(init(0, 2, host="node48", label="node-48")))
-    assert picture.name_of("node-48") == "node48"
+    picture = join(traces(init(0, 2, host="node48", label="10.0.0.48")))
+    assert picture.name_of("10.0.0.48") == "node48"
+
+
+def test_a_host_is_called_by_the_name_under_which_its_launcher_reaches_it() -> None:
+    picture = join(traces(init(0, 2, host="vm-14", label="node-a")))
+    assert picture.name_of("vm-14") == picture.name_of("node-a") == "node-a"
 
 
 def test_a_host_with_two_labels_is_called_by_none_of_them() -> None:
