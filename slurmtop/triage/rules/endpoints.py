@@ -63,7 +63,7 @@ def _interface(picture: Picture) -> Iterator[Finding]:
         for one in picture.of(PyException)
         if not one.swallowed and _NO_INTERFACE.search(one.message)
     ]
-    away = [one for one in _warns(picture, Warn.CONNECT) if _leads_nowhere(picture, one)]
+    away = _connects(picture, away=True)
     if not told and not away:
         return
     told = lines.in_time(picture, told)
@@ -87,20 +87,24 @@ def _interface(picture: Picture) -> Iterator[Finding]:
     )
 
 
-def _leads_nowhere(picture: Picture, warn: NcclWarn) -> bool:
-    """A peer's address that every host has for itself, or of quite another network."""
-    if warn.peer is None:
-        return False
-    if _LOCAL_ADDRESS.match(warn.peer):
-        return True
-    host = lines.host_of(picture, warn.at)
-    own = {_network(one.address) for one in picture.of(NcclAddress) if _is_of(picture, one, host)}
-    network = _network(warn.peer)
-    return network is not None and bool(own - {None}) and network not in own
+def _connects(picture: Picture, *, away: bool) -> list[NcclWarn]:
+    """Connects that failed: ``away`` to an address that every host has for itself, or to one of
+    quite another network than the writer's own; else all others."""
+    own: dict[str | None, set[str]] = {}
+    for one in picture.of(NcclAddress):
+        if (network := _network(one.address)) is not None:
+            own.setdefault(lines.host_of(picture, one.at), set()).add(network)
 
+    def leads_away(warn: NcclWarn) -> bool:
+        if warn.peer is None:
+            return False
+        if _LOCAL_ADDRESS.match(warn.peer):
+            return True
+        mine = own.get(lines.host_of(picture, warn.at), set())
+        network = _network(warn.peer)
+        return network is not None and bool(mine) and network not in mine
 
-def _is_of(picture: Picture, address: NcclAddress, host: str | None) -> bool:
-    return host is not None and lines.host_of(picture, address.at) == host
+    return [one for one in _warns(picture, Warn.CONNECT) if leads_away(one) is away]
 
 
 def _network(address: str) -> str | None:
@@ -111,18 +115,17 @@ def _network(address: str) -> str | None:
 
 def _bootstrap(picture: Picture) -> Iterator[Finding]:
     """Somebody could not connect: by NCCL, by the store, or only in attempts that go on."""
-    warns = [one for one in _warns(picture, Warn.CONNECT) if not _leads_nowhere(picture, one)]
+    warns = _connects(picture, away=False)
+    began = lines.Began(picture)
     stores: list[Event] = [
         one
         for one in picture.of(StoreEvent)
         if one.kind in _CANNOT_REACH
-        and not lines.began(picture, one.at, surely=one.kind is StoreTrouble.CONNECT_TIMEOUT)
+        and not began.after(one.at, surely=one.kind is StoreTrouble.CONNECT_TIMEOUT)
     ]
     refusals = [one for one in picture.of(GlooError) if one.kind is GlooTrouble.REFUSED]
-    stores += [one for one in refusals if not lines.began(picture, one.at)]
-    retries: list[Event] = [
-        one for one in picture.of(NcclRetry) if not lines.began(picture, one.at)
-    ]
+    stores += [one for one in refusals if not began.after(one.at)]
+    retries: list[Event] = [one for one in picture.of(NcclRetry) if not began.after(one.at)]
     told: Sequence[Event] = lines.in_time(picture, [*warns, *stores]) or retries
     if not told:
         return

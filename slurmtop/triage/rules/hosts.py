@@ -252,7 +252,7 @@ def _topology(picture: Picture) -> Iterator[Finding]:
     if not warns:
         return
     broken = any(one.quoted for one in warns) or bool(picture.of(NcclChain, NcclError))
-    if not broken and lines.began(picture):
+    if not broken and lines.Began(picture):
         return
     culprits = lines.failing(picture, warns, "NCCL cannot read its PCI topology")
     place = next((f" of {one.host}" for one in culprits if one.host), "")

@@ -126,19 +126,40 @@ def largest_group(picture: Picture) -> int | None:
     return max((picture.world_size or 0, *sizes)) or None
 
 
-def began(picture: Picture, after: Where | None = None, *, surely: bool = False) -> bool:
-    """Did set-up come to its end: was a communicator ready, or did the program move on?
+class Began:
+    """Tells whether set-up came to its end: a communicator was ready, or the program moved on."""
 
-    ``after`` a line: False where all that shows it is known to be older; with ``surely`` only
-    what is known to be newer counts.
-    """
-    kinds = (Connected, CommCalls, Step, BenchRow, WatchdogTimeout, GroupStatus)
-    signs = [one.at for one in picture.of(*kinds)]
-    signs += [one.at for one in picture.of(CommInit) if one.phase is not InitPhase.START]
-    if after is None:
-        return bool(signs)
-    told = (picture.before(after, at) for at in signs)
-    return any(one is True or (one is None and not surely) for one in told)
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+        self._orders: dict[str, int] = {}
+        self._moments: dict[str, float] = {}
+        self._unstamped: set[str] = set()
+        kinds = (Connected, CommCalls, Step, BenchRow, WatchdogTimeout, GroupStatus)
+        signs = [one.at for one in picture.of(*kinds)]
+        signs += [one.at for one in picture.of(CommInit) if one.phase is not InitPhase.START]
+        for at in signs:
+            self._orders[at.source] = max(at.order, self._orders.get(at.source, at.order))
+            moment = picture.moment(at)
+            if moment is None:
+                self._unstamped.add(at.source)
+            else:
+                self._moments[at.source] = max(moment, self._moments.get(at.source, moment))
+
+    def __bool__(self) -> bool:
+        return bool(self._orders)
+
+    def after(self, at: Where, *, surely: bool = False) -> bool:
+        """Did it so after this line? False where all that shows it is known to be older; with
+        ``surely`` only what is known to be newer counts."""
+        if self._orders.get(at.source, at.order) > at.order:
+            return True
+        others = self._orders.keys() - {at.source}
+        moment = self._picture.moment(at)
+        if moment is None:
+            return bool(others) and not surely
+        if any(self._moments.get(source, moment) > moment for source in others):
+            return True
+        return not surely and bool(others & self._unstamped)
 
 
 def by_slurm(picture: Picture, at: Where, *endings: Ending) -> bool:

@@ -122,7 +122,7 @@ def _adapter_finding(
         weight = Weight.NOTE if survived else Weight.CAUSE
     elif kernel_only and cls == "net-link-fault" and not _broken(picture):
         # The kernel tells of every port, also of those that the job does not use.
-        weight = Weight.NOTE if lines.began(picture) else Weight.PATTERN
+        weight = Weight.NOTE if lines.Began(picture) else Weight.PATTERN
     elif kernel_only and cls == "net-link-fault" and _came_back(picture, told):
         weight = Weight.CAUSE
     host = next((one.host for one in culprits if one.host), None)

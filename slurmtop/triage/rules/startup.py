@@ -46,7 +46,8 @@ def _port(picture: Picture) -> Iterator[Finding]:
         for one in picture.of(PyException)
         if not one.swallowed and _IN_USE.search(f"{one.name} {one.message}")
     ]
-    told = [one for one in told if not lines.began(picture, one.at, surely=True)]
+    began = lines.Began(picture)
+    told = [one for one in told if not began.after(one.at, surely=True)]
     if not told:
         return
     told = lines.in_time(picture, told)
@@ -74,7 +75,8 @@ def _meeting(picture: Picture) -> Iterator[Finding]:
     told = [
         one for one in lines.in_time(picture, picture.of(StoreEvent)) if isinstance(one, StoreEvent)
     ]
-    told = [one for one in told if one.kind in _WAITING and not _over(picture, one)]
+    began = lines.Began(picture)
+    told = [one for one in told if one.kind in _WAITING and not _over(began, one)]
     if not told:
         return
     ended = [one for one in told if one.kind is not StoreTrouble.BARRIER_WAITS]
@@ -105,9 +107,9 @@ def _meeting(picture: Picture) -> Iterator[Finding]:
     )
 
 
-def _over(picture: Picture, one: StoreEvent) -> bool:
+def _over(began: lines.Began, one: StoreEvent) -> bool:
     """Was it got over? What only waits is, unless it is known to be newer than all progress."""
-    return lines.began(picture, one.at, surely=one.kind is not StoreTrouble.BARRIER_WAITS)
+    return began.after(one.at, surely=one.kind is not StoreTrouble.BARRIER_WAITS)
 
 
 def _stale(picture: Picture, told: Sequence[StoreEvent], joined: int, expected: int) -> Finding:
@@ -125,10 +127,11 @@ def _stale(picture: Picture, told: Sequence[StoreEvent], joined: int, expected: 
 
 def _keys(picture: Picture) -> Iterator[Finding]:
     """A key that nobody wrote in time."""
+    began = lines.Began(picture)
     told = [
         one
         for one in picture.of(StoreEvent)
-        if one.kind is StoreTrouble.KEY_TIMEOUT and not _over(picture, one)
+        if one.kind is StoreTrouble.KEY_TIMEOUT and not _over(began, one)
     ]
     if told:
         yield Finding(
@@ -200,7 +203,7 @@ def _rank_counts(picture: Picture) -> Iterator[Finding]:
 
 def _barrier_sizes(picture: Picture) -> list[Event]:
     """One line for each number of ranks that one and the same barrier was told."""
-    if lines.began(picture):
+    if lines.Began(picture):
         return []
     by_key: dict[str, dict[int, StoreEvent]] = {}
     for one in picture.of(StoreEvent):
@@ -268,7 +271,7 @@ def _slow_init(picture: Picture) -> Iterator[Finding]:
 def _in_set_up(picture: Picture) -> Iterator[Finding]:
     """What was read ends among the lines of set-up: that is neither well nor a hang."""
     channels = picture.of(Channel)
-    if channels and not lines.began(picture) and not picture.of(NcclWarn):
+    if channels and not lines.Began(picture) and not picture.of(NcclWarn):
         yield Finding(
             cls=None,
             weight=Weight.NOTE,
