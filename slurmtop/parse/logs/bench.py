@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from slurmtop.model.events.reports import BenchRow
 from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.plain import texts
 
 _VALUE = r"(?:\d{1,12}(?:\.\d{1,6})?(?:e[+-]\d{1,3})?|-?nan|inf|N/A)"
 _ROW = re.compile(
@@ -49,6 +50,7 @@ class BenchReader:
         b"f8e",
         b"fp8",
     )
+    _texts = texts(words)
 
     def __init__(self) -> None:
         self._fresh()
@@ -66,6 +68,8 @@ class BenchReader:
 
     def see(self, message: Message) -> Iterable[Event]:
         text = message.text
+        if not any(word in text for word in self._texts):
+            return
         if (found := _AVERAGE.search(text)) is not None:
             yield from self._end(message.at, float(found["gb"]))
         elif (found := _BOUNDS.search(text)) is not None:

@@ -42,9 +42,31 @@ _TIME_UP = re.compile(
     r"|exiting program after \d{1,9}(?:\.\d+)? minutes"
 )
 
+#: No line without one of these closes anything.
+_WORDS = (
+    "rain",
+    "uning",
+    "exiting program",
+    "completed",
+    "finished",
+    "done with",
+    "reached",
+    "xhausted",
+    "StopIteration",
+    "ran out",
+    "no more",
+    "out of data",
+    "End of sequence",
+    "ime",
+    "xpired",
+    "uration",
+)
+
 
 def closing_of(text: str) -> tuple[Closing, int | None] | None:
     """What comes to its end by this line, and the worker that it names."""
+    if not any(word in text for word in _WORDS):
+        return None
     if (worker := _EPOCH_DONE.search(text)) is not None:
         return Closing.EPOCH_DONE, int(worker["rank"])
     if _FINISHED.search(text):

@@ -16,6 +16,7 @@ from slurmtop.model.events.reports import FlightReport
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.block import shown
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.plain import texts
 
 _NUMBER = r"(?:\D{0,24}?(?P<seq>\d{1,19}))?"
 _HEAD = re.compile(
@@ -54,6 +55,7 @@ class FlightTextReader:
         b"cannot decide what",
         b"Culprit rank",
     )
+    _texts = texts(words)
 
     def __init__(self) -> None:
         self._fresh()
@@ -71,6 +73,8 @@ class FlightTextReader:
 
     def see(self, message: Message) -> Iterable[Event]:
         text = message.text
+        if self._head is None and not any(word in text for word in self._texts):
+            return
         if found := _FIRST_FORM.search(text):
             yield from self._close()
             yield FlightReport(

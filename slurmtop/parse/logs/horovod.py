@@ -18,6 +18,7 @@ from slurmtop.model.events.reports import HorovodStall
 from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.block import shown
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.plain import texts
 
 _HEAD = re.compile(
     r"tensors were submitted to be reduced, gathered or broadcasted by subset of ranks"
@@ -47,6 +48,7 @@ class HorovodReader:
     """:class:`HorovodStall` for each set of ranks of each warning."""
 
     words: tuple[bytes, ...] = (b"submitted to be reduced", b"[ready ranks:", b"[missing ranks:")
+    _texts = texts(words)
 
     def __init__(self) -> None:
         self._report: _Report | None = None
@@ -57,6 +59,8 @@ class HorovodReader:
 
     def see(self, message: Message) -> Iterable[Event]:
         text = message.text
+        if self._report is None and not any(word in text for word in self._texts):
+            return
         report = self._report
         if _HEAD.search(text) or (report is None and _TENSOR.search(text)):
             yield from self.finish()

@@ -24,7 +24,7 @@ from slurmtop.model.gpu import KernelKind
 from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.kernel import FELL, MESSAGE_LINES, driver_event, find_card
 from slurmtop.parse.logs.line import Message
-from slurmtop.parse.logs.plain import hint
+from slurmtop.parse.logs.plain import texts
 
 _OFF_THE_BUS = 79
 _CAUSED = re.compile(r"caused by previous Xid (\d{1,9})")
@@ -118,12 +118,13 @@ class KernelReader:
     def open(self) -> bool:
         return self._card is not None
 
-    _hint = hint(words)
+    _texts = texts(words)
 
     def see(self, message: Message) -> Iterable[Event]:
-        if self._card is None and not self._hint.search(message.text):
+        text = message.text
+        if self._card is None and not any(word in text for word in self._texts):
             return
-        for event in self._see(message.text, message.at):
+        for event in self._see(text, message.at):
             if self._told >= _MOST_EVENTS:
                 return
             self._told += 1

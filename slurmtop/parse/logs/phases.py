@@ -153,6 +153,61 @@ _PHASES: tuple[tuple[Doing, bool, re.Pattern[str]], ...] = (
         ),
     ),
 )
+#: No line without one of these begins or ends anything.
+_WORDS = (
+    "valuat",
+    "alidat",
+    "anity",
+    "nference",
+    "esting",
+    "test",
+    "redict",
+    "eval",
+    "etric",
+    "omputing",
+    "Average ",
+    "ompil",
+    "utotun",
+    "uto-tun",
+    "AUTOTUNE",
+    "xtension",
+    "ninja",
+    "aptur",
+    "Time to load",
+    "ldflags",
+    "sav",
+    "Sav",
+    "heckpoint",
+    "CHECKPOINT",
+    "written",
+    "umping",
+    "oad",
+    "esum",
+    "estor",
+    "ndex",
+    "DONE (",
+    "Done (",
+    "done ",
+    "inished",
+    "kenizing",
+    "kenising",
+    "kenizat",
+    "rocessing",
+    "eparing",
+    "eparation",
+    "aching",
+    "huffling",
+    "apping",
+    "iltering",
+    "acking",
+    "xtracting",
+    "onverting",
+    "rouping",
+    "uilding",
+    "reating",
+    "nerating",
+    "tokenizer",
+)
 _COMMON_DONE = re.compile(r"^\s{0,4}(?:DONE|Done) \(t=\s{0,4}\d")
 
 #: The first of these words in front of a bar tells what it counts.
@@ -167,6 +222,8 @@ _BAR_WORDS = re.compile(
 
 def phase_of(text: str, last: Doing | None = None) -> tuple[Doing, bool] | None:
     """(what, over) of a line; ``last`` is what the writer did before (``DONE (t=0.41s)``)."""
+    if not any(word in text for word in _WORDS):
+        return None
     if _COMMON_DONE.match(text):
         return (last, True) if last is not None else None
     for doing, over, pattern in _PHASES:

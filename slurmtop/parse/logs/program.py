@@ -12,6 +12,7 @@ Of the steps of one writer and bar the first and the last are told, the last whe
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from enum import Enum, auto
 
 from slurmtop.model.events.program import Doing, Phase, ProgramSays, RankSeen, Step
 from slurmtop.model.events.system import MemoryUse
@@ -19,7 +20,7 @@ from slurmtop.model.trace import Event, RankFrom, Where
 from slurmtop.parse.logs.closings import closing_of
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.phases import bar_phase, phase_of
-from slurmtop.parse.logs.plain import MOST_REPEATS, hint
+from slurmtop.parse.logs.plain import MOST_REPEATS, texts
 from slurmtop.parse.logs.rank_words import memory_use, rank_seen
 from slurmtop.parse.logs.steps import Moved, moved
 
@@ -38,6 +39,18 @@ _MOST_PHASES = 512
 _MOST_MEMORY = 1024
 #: A report of memory is told where it differs from the one told before by this much.
 _MEMORY_STEP = 0.05
+
+
+#: Lines that differ in their numbers, or in how far a bar is drawn, have one shape.
+_SHAPE = str.maketrans(dict.fromkeys("123456789", "0") | dict.fromkeys("#█▉▊▋▌▍▎▏", ""))
+_KNOWN_SHAPES = 4096
+
+
+class _Kind(Enum):
+    """What is known of all lines of one shape, so that they need not be read again."""
+
+    NOTHING = auto()
+    STEP = auto()
 
 
 class ProgramReader:
@@ -145,9 +158,11 @@ class ProgramReader:
         b"Collective ",
         b"\xe2\x94\x81",
     )
-    _hint = hint(words)
+    _texts = texts(words)
 
     def __init__(self) -> None:
+        self._kinds: dict[str, _Kind] = {}
+        self._held: dict[tuple[object, ...], Message] = {}
         self._last_step: dict[tuple[object, ...], tuple[Step, bool]] = {}
         self._doing: dict[tuple[object, ...], tuple[Doing, bool]] = {}
         self._late_phase: dict[tuple[object, ...], Phase] = {}
@@ -165,16 +180,36 @@ class ProgramReader:
 
     def see(self, message: Message) -> Iterable[Event]:
         text = message.text
-        if not self._hint.search(text) or "NCCL" in message.head:
-            return
-        if _OTHERS.search(text) or (_SETTINGS.search(text) and not _METRICS.search(text)):
+        if "NCCL" in message.head or not any(word in text for word in self._texts):
             return
         writer = (message.at.attempt, message.stream, message.at.rank)
+        shape = text.translate(_SHAPE)
+        kind = self._kinds.get(shape)
+        if kind is _Kind.STEP:
+            self._doing.pop(writer, None)
+            self._held[(*writer, shape)] = message
+            return
+        if kind is _Kind.NOTHING:
+            return
+        if len(self._kinds) >= _KNOWN_SHAPES:
+            self._release()
+            self._kinds.clear()
+        self._kinds[shape] = _Kind.NOTHING
+        for event in self._read(writer, message, shape):
+            self._kinds.pop(shape, None)
+            yield event
+
+    def _read(self, writer: tuple[object, ...], message: Message, shape: str) -> Iterator[Event]:
+        text = message.text
+        if _OTHERS.search(text) or (_SETTINGS.search(text) and not _METRICS.search(text)):
+            return
         memory = memory_use(text)
         if memory is not None:
+            self._kinds.pop(shape, None)
             yield from self._memory_use(writer, message.at, *memory)
         closing = closing_of(text)
         if closing is not None:
+            self._kinds.pop(shape, None)
             self._says[closing] = self._says.get(closing, 0) + 1
             if self._says[closing] <= MOST_REPEATS:
                 yield ProgramSays(at=message.at, closing=closing[0], rank=closing[1])
@@ -182,20 +217,43 @@ class ProgramReader:
         if "%|" not in text:
             # "saving checkpoint at iteration 500" counts no step of its own.
             phase = phase_of(text, self._doing.get(writer, (None, True))[0])
+            if text.lstrip()[:4] in ("DONE", "Done"):
+                # What is done depends on the lines before.
+                self._kinds.pop(shape, None)
             if phase is not None:
+                self._kinds.pop(shape, None)
                 yield from self._phase(writer, message.at, *phase)
                 return
         step = moved(text)
         if step is not None:
             yield from self._step(writer, message.at, step)
+            trains = memory is None and bar_phase(step.about) is None
+            if trains:
+                self._kinds[shape] = _Kind.STEP
+            else:
+                self._kinds.pop(shape, None)
             return
         # ``world size: 8`` inside a report of the flight recorder is that of one group.
         if _FLIGHT.search(text):
+            self._kinds.pop(shape, None)
             self._in_report = _FLIGHT_LINES
         elif self._in_report:
+            self._kinds.pop(shape, None)
             self._in_report -= 1
         else:
             yield from self._rank(message.at, text)
+
+    def _release(self) -> None:
+        """The newest of the steps that were only held, read."""
+        for (*writer, _), message in self._held.items():
+            step = moved(message.text)
+            if step is not None:
+                key = (*writer, _bar(step))
+                known = self._last_step.get(key)
+                if known is None or known[0].at.order < message.at.order:
+                    event = Step(at=message.at, done=step.done, total=step.total, bar=step.about)
+                    self._last_step[key] = (event, True)
+        self._held.clear()
 
     def _step(self, writer: tuple[object, ...], at: Where, step: Moved) -> Iterator[Event]:
         doing = bar_phase(step.about)
@@ -206,7 +264,7 @@ class ProgramReader:
             over = step.total is not None and step.done is not None and step.done >= step.total
             yield from self._phase(writer, at, doing, over)
         event = Step(at=at, done=step.done, total=step.total, bar=step.about)
-        key = (*writer, re.sub(r"\d+", "#", step.about or ""))
+        key = (*writer, _bar(step))
         if key not in self._last_step:
             if len(self._last_step) >= _KNOWN_WRITERS:
                 return
@@ -248,6 +306,8 @@ class ProgramReader:
 
     def _rank(self, at: Where, text: str) -> Iterator[Event]:
         seen = rank_seen(text)
+        if seen is not None:
+            self._kinds.pop(text.translate(_SHAPE), None)
         if seen is None or (at.host, at.pid, seen) in self._seen:
             return
         if len(self._seen) < _KNOWN_WRITERS:
@@ -261,6 +321,12 @@ class ProgramReader:
             )
 
     def finish(self) -> Iterable[Event]:
+        self._release()
         late: list[Event] = [*self._late_phase.values(), *self._late_memory.values()]
         late += [step for step, later in self._last_step.values() if later]
         yield from sorted(late, key=lambda event: event.at.order)
+
+
+def _bar(step: Moved) -> str:
+    """The bar that a step is of; one an epoch is the same bar."""
+    return re.sub(r"\d+", "#", step.about or "")

@@ -38,6 +38,18 @@ _ON_HOST = re.compile(
     r"(?i)\b(?:on (?:host|node)|host(?:name)?\s{0,2}[:=])\s{0,4}(?P<host>[\w.-]{1,255})"
 )
 
+_WORDS = (
+    "rank",
+    "Rank",
+    "RANK",
+    "size",
+    "SIZE",
+    "Size",
+    "init_method",
+    "Process index",
+    "process i",
+)
+
 
 class Seen(NamedTuple):
     rank: int | None = None
@@ -48,6 +60,8 @@ class Seen(NamedTuple):
 
 def rank_seen(text: str) -> Seen | None:
     """A rank, world or rendezvous that a line tells of set-up; no measured value."""
+    if not any(word in text for word in _WORDS):
+        return None
     if _OTHERS.search(text):
         return None
     if (found := _INIT.search(text)) is not None:
@@ -87,11 +101,14 @@ _MEMORY = re.compile(
     r"(?:[ _]us(?:e|ed|age))?\s{0,3}[:=]?\s{0,3}(?:used\s{0,2}[:=]\s{0,3})?" + _SIZE
 )
 _DEEPSPEED = re.compile(r"CPU Virtual Memory:\s{1,4}used = " + _SIZE)
+_MEMORY_WORDS = ("rss", "RSS", "mem", "Mem", "MEM", "esident")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def memory_use(text: str) -> tuple[int, int | None] | None:
     """(bytes of the host's memory, the rank in front of it) that a program reports of itself."""
+    if not any(word in text for word in _MEMORY_WORDS):
+        return None
     found = _MEMORY.search(text)
     rank = int(found["rank"]) if found is not None and found["rank"] else None
     found = found or _DEEPSPEED.search(text)

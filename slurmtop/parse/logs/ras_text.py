@@ -18,6 +18,7 @@ from slurmtop.model.events.reports import RasComm, RasProcess, RasRank, RasSumma
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.block import shown
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.plain import texts
 
 _VERSION = re.compile(r"NCCL version (?P<version>\d{1,3}\.[\w.+-]{1,40}) compiled with CUDA")
 _NUMBERS = re.compile(r"\s*\d{1,9}(?:\s{1,16}\d{1,9}){2,5}\s*$")
@@ -104,6 +105,7 @@ class RasTextReader:
         b"ranks have launched",
         b"considered dead",
     )
+    _texts = texts(words)
 
     def __init__(self) -> None:
         self._fresh()
@@ -125,6 +127,8 @@ class RasTextReader:
 
     def see(self, message: Message) -> Iterable[Event]:
         text = message.text
+        if not self._open and not any(word in text for word in self._texts):
+            return
         if not self._open and not self._begins(text):
             return
         if _VERSION.search(text) and self._lines:
