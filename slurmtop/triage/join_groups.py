@@ -20,7 +20,7 @@ from slurmtop.model.events.torch import (
 )
 from slurmtop.model.trace import Traces, Where
 from slurmtop.triage.join_comms import read_comms
-from slurmtop.triage.ops import PAIR_OPS, group_size, plain_op
+from slurmtop.triage.ops import PAIR_OPS, group_size, numel_of, plain_op
 from slurmtop.triage.picture import GroupView, Place
 
 DEFAULT = "0"
@@ -130,7 +130,7 @@ def _told(event: OfGroup, writer: int | None) -> _Told | None:
             one,
             timed_out=event.seq,
             op=plain_op(event.op),
-            numel_in=event.numel_in,
+            numel_in=event.numel_in if event.numel_in is not None else numel_of(event.shape),
             numel_out=event.numel_out,
         )
     if isinstance(event, GroupStatus):

@@ -1,6 +1,7 @@
 """One spelling for the operations that PyTorch, NCCL and the flight recorder name differently."""
 
 import re
+from math import prod
 
 _CAMEL = {
     "reducescatter": "reduce_scatter",
@@ -47,3 +48,11 @@ def group_size(op: str | None, numel_in: int | None, numel_out: int | None) -> i
     else:
         return None
     return big // small if big % small == 0 else None
+
+
+def numel_of(shape: str | None) -> int | None:
+    """The number of elements of ``8, 4``; None where no shape is told, 1 for a scalar."""
+    if shape is None:
+        return None
+    dims = [dim.strip() for dim in shape.split(",") if dim.strip()]
+    return prod(map(int, dims)) if all(dim.isdecimal() for dim in dims) else None

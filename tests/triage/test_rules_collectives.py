@@ -7,19 +7,31 @@ from typing import Any
 import pytest
 
 from slurmtop.model.events.launch import Interrupted
-from slurmtop.model.events.nccl import Call, CommCalls, NcclWarn, Warn
-from slurmtop.model.events.program import Closing, Doing, Phase, ProgramSays, RankSeen, Step
-from slurmtop.model.events.reports import FlightReport, HorovodStall, RasComm, RasRank
+from slurmtop.model.events.nccl import Call, CommCalls, NcclAddress, NcclWarn, Warn
+from slurmtop.model.events.program import (
+    Closing,
+    Doing,
+    Phase,
+    ProgramSays,
+    PyException,
+    RankSeen,
+    Step,
+)
+from slurmtop.model.events.reports import FlightReport, HorovodStall, RasComm, RasProcess, RasRank
 from slurmtop.model.events.torch import (
     Desync,
     DumpSignal,
     FailedStack,
     Fingerprint,
     FingerprintMismatch,
+    GlooError,
+    GlooTrouble,
     Group,
     Heartbeat,
     MonitoredBarrier,
+    NcclError,
     ParamsDiffer,
+    TakenDown,
 )
 from slurmtop.model.trace import Event, Source, Traces
 from slurmtop.triage.finding import Finding, Weight
@@ -102,6 +114,14 @@ def test_sizes_that_differ_at_one_position() -> None:
     assert "65 elements" in (finding.collective.mismatch or "")
 
 
+def test_sizes_are_told_by_shapes_in_older_versions() -> None:
+    events = [
+        replace(timed_out(rank, 9, numel=None), shape=shape)
+        for rank, shape in enumerate(("8, 4", "8, 2"))
+    ]
+    assert "collective-shape-mismatch" in found(*events)
+
+
 @pytest.mark.parametrize("op", ["ALLTOALL", "ALLTOALL_BASE", "GATHER", "SCATTER"])
 def test_operations_whose_sizes_may_differ_are_no_mismatch(op: str) -> None:
     events = (timed_out(0, 9, op, numel=64), timed_out(1, 9, op, numel=65))
@@ -159,6 +179,10 @@ def test_a_large_operation_after_the_end_of_the_training_is_not_explained() -> N
 def test_a_receive_that_timed_out_found_no_sender() -> None:
     finding = found(timed_out(1, 4, "RECV"))["unmatched-p2p"]
     assert (finding.weight, finding.culprits) == (Weight.PATTERN, ())
+
+
+def test_a_transfer_that_waits_beside_a_collective_may_be_late_for_the_same_reason() -> None:
+    assert "unmatched-p2p" not in found(timed_out(1, 4, "RECV"), timed_out(2, 9))
 
 
 # Fingerprints
@@ -274,11 +298,28 @@ def test_the_lagging_ranks_of_a_desync_report_are_named() -> None:
     assert named(found(event)["missing-rank"]) == [1, 3]
 
 
-def test_a_process_that_ras_calls_dead_is_named_and_one_that_does_not_answer_is_not() -> None:
+def test_a_process_that_ras_calls_dead_is_named_by_host_and_rank() -> None:
+    event = RasComm(
+        at=where("1 job process is considered dead"),
+        comm_id=None,
+        errors=("DEAD",),
+        dead=True,
+        processes=(RasProcess(1003, "10.0.0.4", "3"),),
+    )
+    at = where("OOB eth0:10.0.0.4<0>", host="n4", pid=1003)
+    address = NcclAddress(at=at, interface="eth0", address="10.0.0.4")
+    finding = found(event, address, init(3, 8, host="n4"))["peer-died"]
+    (culprit,) = finding.culprits
+    assert (culprit.rank, culprit.host, culprit.pid) == (3, "n4", 1003)
+
+
+def test_a_rank_that_ras_has_no_data_of_is_told_and_not_named() -> None:
     gone = (RasRank(21, node="10.0.0.4"),)
-    silent = RasComm(at=where("INCOMPLETE"), comm_id="a", errors=("INCOMPLETE",), missing=gone)
-    assert found(silent)["missing-rank"].culprits == ()
-    assert named(found(replace(silent, dead=True))["peer-died"]) == [21]
+    event = RasComm(at=where("INCOMPLETE"), comm_id="a", errors=("INCOMPLETE",), missing=gone)
+    finding = found(event)["missing-rank"]
+    assert finding.culprits == ()
+    assert finding.collective is not None
+    assert finding.collective.missing_ranks == (21,)
 
 
 def dump(rank: int, enqueued: int, completed: int) -> DumpSignal:
@@ -348,6 +389,17 @@ def test_a_worker_that_makes_steps_after_its_epoch_went_on() -> None:
     assert "data-exhausted" not in found(*events)
 
 
+def test_an_iterator_at_its_end_that_nobody_caught_names_nobody_alone() -> None:
+    at = where("StopIteration", rank=3)
+    events = (
+        PyException(at=at, name="StopIteration", message=""),
+        ProgramSays(at=at, closing=Closing.OUT_OF_DATA),
+    )
+    assert found(*events)["data-exhausted"].culprits == ()
+    assert named(found(*events, timed_out(1, 9))["data-exhausted"]) == [3]
+    assert "data-exhausted" not in found(events[1])
+
+
 # Host work
 
 
@@ -401,6 +453,18 @@ def test_loading_before_the_first_collective_is_a_late_start() -> None:
     assert "first-collective-stuck" in finding.explains
 
 
+def test_every_rank_loads_so_an_unmarked_line_of_it_is_nobodys() -> None:
+    events = [phase(Doing.LOADING), *(timed_out(rank, 9) for rank in (1, 3))]
+    assert found(*events)["host-work-exceeds-timeout"].culprits == ()
+
+
+def test_a_phase_long_before_the_others_began_to_wait_explains_nothing() -> None:
+    early, late = phase(seconds=0), phase(seconds=8_000)
+    waits = [timed_out(rank, 9, seconds=9_000) for rank in (1, 3)]
+    assert "host-work-exceeds-timeout" not in found(early, *waits)
+    assert "host-work-exceeds-timeout" in found(late, *waits)
+
+
 # Timeouts that stay unexplained
 
 
@@ -421,6 +485,18 @@ def test_a_stack_of_the_failed_collective_alone_is_a_timeout() -> None:
     finding = found(stack)["watchdog-timeout-unattributed"]
     assert finding.collective is not None
     assert finding.collective.op == "broadcast"
+
+
+def test_what_the_watchdog_says_after_an_error_is_no_timeout() -> None:
+    down = TakenDown(at=where("To avoid data inconsistency, we are taking the entire process down"))
+    error = NcclError(at=where("NCCL error in: …"), result="ncclRemoteError")
+    assert set(found(down)) == {"watchdog-timeout-unattributed"}
+    assert found(error, down, status(0, 9, 9, 8)) == {}
+
+
+def test_a_wait_over_gloo_that_ended_is_a_timeout() -> None:
+    event = GlooError(at=where("Timed out waiting 1800000ms"), kind=GlooTrouble.TIMED_OUT)
+    assert set(found(event)) == {"watchdog-timeout-unattributed"}
 
 
 def test_the_first_operation_of_a_group_that_never_ended() -> None:

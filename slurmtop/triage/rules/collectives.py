@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from slurmtop.model.events.nccl import NcclWarn, Warn
+from slurmtop.model.events.torch import WatchdogTimeout
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.join_groups import PRINTS, UNTOLD
-from slurmtop.triage.ops import UNEVEN_OPS
+from slurmtop.triage.ops import PAIR_OPS, UNEVEN_OPS, plain_op
 from slurmtop.triage.picture import GroupView, Picture, Place
 from slurmtop.triage.waiting import (
     WAITED_OR_LEFT,
@@ -148,7 +149,8 @@ def _skewed(picture: Picture, view: GroupView, waiting: list[Place]) -> Iterator
 
 def _unmatched(picture: Picture, view: GroupView, waiting: list[Place]) -> Iterator[Finding]:
     """A send or a receive that timed out found no partner; which end is at fault is open."""
-    if not waiting:
+    # While others wait in a collective, the transfer may only be late for the same reason.
+    if not waiting or any(plain_op(e.op) not in PAIR_OPS for e in picture.of(WatchdogTimeout)):
         return
     sides = {place.rank: place.op or "" for place in waiting}
     words = sides_words(sides)

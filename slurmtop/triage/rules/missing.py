@@ -7,10 +7,10 @@ rank 0 logs``), counts of how many came, and a rank that only reports are no acc
 from collections.abc import Iterable, Iterator
 
 from slurmtop.model.events.launch import Interrupted
-from slurmtop.model.events.program import Closing, ProgramSays, Step
+from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
 from slurmtop.model.events.reports import FlightReport, HorovodStall, RasComm
 from slurmtop.model.events.torch import Desync, MonitoredBarrier
-from slurmtop.model.verdict import Collective, State
+from slurmtop.model.verdict import Collective, Culprit, State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.ops import plain_op
 from slurmtop.triage.picture import GroupView, Picture, Place
@@ -140,24 +140,45 @@ def _desync(picture: Picture) -> Iterator[Finding]:
 def _ras(picture: Picture) -> Iterator[Finding]:
     """Processes that RAS misses. It names them outright only once it calls them dead."""
     for comm in picture.of(RasComm):
-        if not comm.missing and not (comm.dead and comm.ranks):
-            continue
-        gone = comm.missing or comm.ranks
-        ranks = [one.rank for one in gone if one.rank >= 0]
-        dead = comm.dead or "DEAD" in comm.errors
-        named = ranks if dead and len(ranks) <= _FEW else []
-        words = f"{ranks_words(ranks)} {'is dead' if dead else 'did not answer'}" if ranks else ""
-        yield Finding(
-            cls="peer-died" if dead else "missing-rank",
-            weight=Weight.CAUSE if dead else Weight.PATTERN,
-            state=State.HUNG,
-            summary=f"NCCL's RAS misses processes of a communicator: {words or 'no rank told'}",
-            at=comm.at,
-            culprits=culprits(picture, named, "dead, by NCCL's RAS"),
-            shown=(Shown(comm.at, "processes that RAS cannot reach", "ras"),),
-            collective=Collective(group=comm.comm_id, missing_ranks=tuple(ranks)),
-            explains=_LEFT,
-        )
+        if comm.dead and (comm.processes or comm.missing):
+            gone = _dead(picture, comm)
+            few = gone if len(gone) <= _FEW else ()
+            words = f"{len(gone)} of its processes {'is' if len(gone) == 1 else 'are'} dead"
+            yield Finding(
+                cls="peer-died",
+                weight=Weight.CAUSE,
+                state=State.HUNG,
+                summary=f"NCCL's RAS says that {words}",
+                at=comm.at,
+                culprits=few,
+                shown=(Shown(comm.at, words, "ras"),),
+                explains=_LEFT | {"missing-rank"},
+            )
+        elif comm.missing or comm.processes:
+            ranks = [one.rank for one in comm.missing]
+            words = f"{ranks_words(ranks)} did not answer" if ranks else "a process did not answer"
+            yield Finding(
+                cls="missing-rank",
+                weight=Weight.PATTERN,
+                state=State.HUNG,
+                summary=f"NCCL's RAS has no data of a part of a communicator: {words}",
+                at=comm.at,
+                shown=(Shown(comm.at, words, "ras"),),
+                collective=Collective(group=comm.comm_id, missing_ranks=tuple(ranks)),
+                explains=_LEFT,
+            )
+
+
+def _dead(picture: Picture, comm: RasComm) -> tuple[Culprit, ...]:
+    """Dead processes with host and rank; a rank of RAS is one of its communicator only."""
+    known = {(one.host, one.pid): one.rank for one in picture.processes}
+    gone: list[tuple[str | None, int | None]] = [(one.node, one.pid) for one in comm.processes]
+    gone += [(one.node, one.pid) for one in comm.missing]
+    named = ((None if node is None else picture.name_of(node), pid) for node, pid in gone)
+    return tuple(
+        Culprit(rank=known.get(process), host=process[0], pid=process[1], reason="dead, by RAS")
+        for process in dict.fromkeys(named)
+    )
 
 
 def _idle_behind(picture: Picture) -> Iterator[Finding]:
@@ -231,10 +252,11 @@ def _out_of_data(picture: Picture) -> Iterator[Finding]:
         return
     ranks = {_worker(picture, event) for event in told}
     stuck = waiters(picture) - {rank for rank in ranks if rank is not None}
-    if not stuck and not picture.of(Interrupted):
+    if not stuck and not picture.of(Interrupted) and not _thrown(picture, told):
         return
     named = [rank for rank in ranks if rank is not None]
-    if len(ranks) != 1 or not told_whole(picture):
+    others_went_on = bool(stuck or picture.of(Interrupted))
+    if len(ranks) != 1 or not others_went_on or not told_whole(picture):
         named = []
     who = ranks_words(named) if named else "A worker"
     yield Finding(
@@ -246,6 +268,13 @@ def _out_of_data(picture: Picture) -> Iterator[Finding]:
         shown=tuple(Shown(event.at, "it says that its data are at an end") for event in told[:4]),
         explains=_LEFT,
     )
+
+
+def _thrown(picture: Picture, told: Iterable[ProgramSays]) -> bool:
+    """Did the program end with it (``StopIteration`` that nobody caught)?"""
+    spots = {(event.at.source, event.at.order) for event in told}
+    thrown = (e for e in picture.of(PyException) if not e.swallowed)
+    return any((e.at.source, e.at.order) in spots for e in thrown)
 
 
 def _worker(picture: Picture, event: ProgramSays) -> int | None:

@@ -8,10 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from slurmtop.model.events.program import Closing, Doing, Phase, ProgramSays, Step
 from slurmtop.model.events.torch import (
+    CudaError,
     DumpSignal,
     FailedStack,
+    GlooError,
+    GlooTrouble,
     GroupStatus,
     Heartbeat,
+    NcclError,
     OfGroup,
     ParamsDiffer,
     TakenDown,
@@ -41,6 +45,11 @@ _DOING_WORDS = {
 }
 #: Phases before the first step.
 _START = frozenset({Doing.LOADING, Doing.PREPARING, Doing.COMPILING})
+#: What the first rank does for all, in a line that does not tell its rank. Loading and compiling
+#: are done by every rank.
+_FIRST_RANKS = frozenset({Doing.EVALUATING, Doing.SAVING})
+#: A phase that began longer than this before the others' wait was no reason for it.
+_LEAD_S = 1800.0
 _SHOWN = 6
 _FIRST = 1
 
@@ -49,16 +58,27 @@ def find(picture: Picture) -> Iterator[Finding]:
     """Host work, start-up, the first collective, and the timeouts that stay unexplained."""
     timeouts = picture.of(WatchdogTimeout)
     told = [e for e in picture.of(*_SPEAKING) if not _periodic(e)]
-    if timeouts or told:
+    if _timed_out(picture, timeouts, told):
         yield _unattributed(picture, timeouts, told)
         yield from _host_work(picture, timeouts)
         yield from _first_stuck(picture, timeouts)
         yield from _one_more(picture, timeouts)
+    elif gloo := [e for e in picture.of(GlooError) if e.kind is GlooTrouble.TIMED_OUT]:
+        yield _gloo(picture, gloo)
     yield from _heartbeat(picture)
     yield from _nobody_there(picture)
 
 
 _SPEAKING: tuple[type[OfGroup], ...] = (GroupStatus, DumpSignal, FailedStack, TakenDown)
+
+
+def _timed_out(
+    picture: Picture, timeouts: Sequence[WatchdogTimeout], told: Sequence[OfGroup]
+) -> bool:
+    """Did a wait come to its timeout? The watchdog says much the same when an error came."""
+    if timeouts or any(isinstance(event, DumpSignal) for event in told):
+        return True
+    return bool(told) and not picture.of(NcclError, CudaError)
 
 
 def _periodic(event: OfGroup) -> bool:
@@ -132,6 +152,17 @@ def _collective(best: WatchdogTimeout | None, told: Sequence[OfGroup]) -> Collec
     return Collective(op=plain_op(best.op), seq=best.seq, group=name)
 
 
+def _gloo(picture: Picture, events: Sequence[GlooError]) -> Finding:
+    return Finding(
+        cls="watchdog-timeout-unattributed",
+        weight=Weight.SYMPTOM,
+        summary="A rank waited for another one over gloo until the timeout; the lines at hand do "
+        "not tell why",
+        at=(picture.earliest(events) or events[0]).at,
+        shown=_one_each(picture, events, "this rank waited until the timeout"),
+    )
+
+
 # A rank that worked on the host meanwhile
 
 
@@ -140,7 +171,11 @@ def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterato
     if not timeouts:
         return
     first = picture.earliest(timeouts) or timeouts[0]
-    open_phases = [p for p in picture.of(Phase) if _still_on(picture, p, first.at)]
+    open_phases = [
+        one
+        for one in picture.of(Phase)
+        if _still_on(picture, one, first.at) and _in_time(picture, one, first)
+    ]
     if not open_phases:
         return
     phase = open_phases[-1]
@@ -156,7 +191,7 @@ def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterato
     elif writer is None and 0 in waiting:
         # The lines without a rank are the first rank's, as a rule, and that one waited itself.
         return
-    elif alone and len(waiting) > 1:
+    elif alone and len(waiting) > 1 and phase.doing in _FIRST_RANKS:
         named = culprits(picture, [0], f"the process that logs for all {reason}")
     early = phase.doing in _START and all(e.seq is not None and e.seq <= _FIRST for e in timeouts)
     words = f"One process was {_DOING_WORDS[phase.doing]} while {ranks_words(waiting)} waited"
@@ -175,6 +210,14 @@ def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterato
         collective=_collective(first, picture.of(GroupStatus)),
         explains=WAITED_OR_LEFT - {"startup-skew"},
     )
+
+
+def _in_time(picture: Picture, phase: Phase, timeout: WatchdogTimeout) -> bool:
+    """Did the phase begin at about the time when the others began to wait, or later?"""
+    begun, ended = picture.moment(phase.at), picture.moment(timeout.at)
+    if begun is None or ended is None or timeout.ran_ms is None:
+        return True
+    return begun >= ended - timeout.ran_ms / 1000 - _LEAD_S
 
 
 def _one_log(picture: Picture) -> bool:
