@@ -26,11 +26,11 @@ _HEAD = re.compile(
 _SECONDS = re.compile(r"for more than (?P<seconds>\d{1,9}(?:\.\d{1,3})?) seconds")
 #: Where two raw lines were put together: a number across it may be two, or half of one.
 _SEAM = "\x00"
-_TENSOR = re.compile(
-    r"(?P<name>[^\s,\[\]\x00][^,\[\]\n]{0,300}?)\s{0,4}\[(?P<kind>ready|missing) ranks:"
-    r"(?P<ranks>[\s\d,\x00]{0,40000})\]"
-)
-_MISSING = re.compile(r"(?m)^\s*(?P<rank>\d{1,9})!?: \[(?P<names>[^\]]{0,4000})\]")
+_TENSOR = re.compile(r"\[(?P<kind>ready|missing) ranks:(?P<ranks>[\s\d,\x00]{0,40000})\]")
+#: How far in front of the bracket the name of a tensor may begin.
+_NAME_CHARS = 320
+_MOST_CHARS = 1_000_000
+_MISSING = re.compile(r"(?m)^[ \t]{0,40}(?P<rank>\d{1,9})!?: \[(?P<names>[^\]]{0,4000})\]")
 _GOES_ON = re.compile(r"\[(?:ready|missing) ranks|^\s*\d{1,9}!?: \[|Missing ranks:|Stalled ops:")
 _OVER = re.compile(r"One or more ranks? \(marked by")
 _MOST_LINES = 400
@@ -72,7 +72,7 @@ class HorovodReader:
         if inside or _GOES_ON.search(text):
             report.lines.append(message)
             report.text += (_SEAM if inside else "\n") + text
-            if len(report.lines) < _MOST_LINES:
+            if len(report.lines) < _MOST_LINES and len(report.text) < _MOST_CHARS:
                 return
         elif not text.strip() and len(report.lines) < 3:
             return
@@ -92,8 +92,10 @@ def _stalls(report: _Report) -> Iterator[HorovodStall]:
         if _torn(ranks):
             continue
         key = (found["kind"], tuple(sorted(_numbers(ranks.replace(_SEAM, "")))))
-        name = re.sub(r".*Stalled ops: ?", "", found["name"], flags=re.DOTALL)
-        sets.setdefault(key, []).append(name.strip())
+        before = report.text[max(0, found.start() - _NAME_CHARS) : found.start()]
+        before = before.rpartition("Stalled ops:")[2].rpartition("]")[2].rpartition("\n")[2]
+        name = before.replace(_SEAM, "").strip(", ")
+        sets.setdefault(key, []).append(name)
     for found in _MISSING.finditer(report.text):
         names = found["names"].replace(_SEAM, "").removesuffix("...").split(",")
         key = ("missing", (int(found["rank"]),))

@@ -29,7 +29,12 @@ _RANK = re.compile(
     r"['\"]?\s{0,4}[:=]\s{0,4}(?P<rank>\d{1,6})\b(?![.\d])"
 )
 _RANK_OF = re.compile(r"(?i)\brank (?P<rank>\d{1,6})(?:/| of (?:world size )?)(?P<world>\d{1,6})\b")
-_BEGINS = re.compile(r"(?i)init|setup|set up|distributed|start|dist_|world|hostname|process index")
+_BEGINS = re.compile(
+    r"(?i)\b(?:init(?:iali[sz]\w{1,6})?|setup|set up|distributed|start\w{0,3}|world\w{0,6}|hostname"
+    r"|process index)\b|\bdist_"
+)
+#: Ranks of matrices.
+_ALGEBRA = re.compile(r"(?i)lora|adapter|low[-_ ]?rank|matrix|svd|galore")
 #: The checks of c10d and the lines of NCCL tell ranks of groups; they have their own readers.
 _OTHERS = re.compile(
     r"NCCL|ProcessGroup|\[PG |CollectiveFingerPrint|store[_ -]based|nranks|WorkNCCL"
@@ -71,8 +76,9 @@ def rank_seen(text: str) -> Seen | None:
     if (found := _LIGHTNING.search(text)) is not None:
         return Seen(rank=int(found["rank"]), world=int(found["world"]))
     method, world = _METHOD_OF.search(text), _WORLD.search(text)
-    rank = _RANK.search(text) if _BEGINS.search(text) else None
-    if rank is None and (found := _RANK_OF.search(text)) is not None and _BEGINS.search(text):
+    set_up = _BEGINS.search(text) is not None and _ALGEBRA.search(text) is None
+    rank = _RANK.search(text) if set_up else None
+    if rank is None and set_up and (found := _RANK_OF.search(text)) is not None:
         size = int(found["world"])
         if int(found["rank"]) < size:
             return Seen(rank=int(found["rank"]), world=size, host=_host(text))
