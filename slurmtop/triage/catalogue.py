@@ -89,7 +89,7 @@ _ENTRIES: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ),
             (
                 "cuda-assert",
-                "A check inside a GPU kernel of the program failed.",
+                "A GPU kernel of the program failed: a check in it, or a wild memory access.",
                 "Run again with CUDA_LAUNCH_BLOCKING=1 to see the line that starts the kernel.",
             ),
             (

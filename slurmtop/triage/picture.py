@@ -75,9 +75,9 @@ class Picture:
     """The joined traces.
 
     ``aliases`` maps every name and address of a host that was tied to another by a line to the
-    one name it is called by (its launcher's name for it, else its own). ``offsets_s`` are what to add
-    to the stamps of a source so that all show one clock. ``world_size`` is that of the newest
-    attempt, None where it is not told or told in two ways.
+    one name it is called by (its launcher's name for it, else its own). ``offsets_s`` are what
+    to add to the stamps of a source so that all show one clock. ``world_size`` is that of the
+    newest attempt, None where it is not told or told in two ways.
     """
 
     traces: Traces

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurmtop.model.events.launch import ChildEnded, Crash, ElasticFailure
+from slurmtop.model.events.launch import ChildEnded, Crash, ElasticFailure, Interrupted
 from slurmtop.model.events.nccl import CommInit, InitPhase
 from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
 from slurmtop.model.events.slurm import TaskExit
@@ -186,6 +186,22 @@ def test_a_timeout_in_destroy_after_the_work_is_a_teardown_hang() -> None:
     told = verdict(done, timed_out(0), stack)
     assert told.cls == "teardown-hang"
     assert told.culprits == ()
+
+
+def test_ctrl_c_in_a_closing_that_hangs_is_not_why() -> None:
+    done = ProgramSays(at=where(), closing=Closing.FINISHED)
+    typed = Interrupted(at=where("^C"))
+    frames = ("destroy_process_group at distributed_c10d.py:2100",)
+    stopped = PyException(at=where(), name="KeyboardInterrupt", message="", frames=frames)
+    assert verdict(done, typed, stopped).cls == "teardown-hang"
+    assert verdict(typed, stopped).cls == "user-interrupt"
+
+
+def test_a_wild_access_names_its_rank_where_the_others_only_lost_it() -> None:
+    at = where("RuntimeError: CUDA error: an illegal memory access", rank=2)
+    error = CudaError(at=at, kind=CudaTrouble.ILLEGAL, text="an illegal memory access")
+    told = verdict(error, gone(0))
+    assert (told.cls, [c.rank for c in told.culprits]) == ("cuda-assert", [2])
 
 
 def test_a_heartbeat_behind_destroyed_communicators_is_a_teardown_hang() -> None:

@@ -1,4 +1,4 @@
-"""The program's own failures: exceptions, device-side asserts, DDP's unused parameters.
+"""The program's own failures: exceptions, kernels that fail, DDP's unused parameters.
 
 A rank is named only where other ranks are seen to have failed in another way: an error of the
 program or its input shows on all, and an excerpt often holds the first only.
@@ -18,6 +18,11 @@ from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules.lines import AFTER_A_DEATH
 
+_KERNEL_KINDS = {
+    CudaTrouble.ASSERT: "a check inside a GPU kernel of the program failed",
+    CudaTrouble.ILLEGAL: "a GPU kernel reached outside its memory, mostly a fault of the program",
+    CudaTrouble.LAUNCH: "a GPU kernel failed while it ran",
+}
 _SHOWN_LINES = 3
 #: Once one rank has thrown, all of these are what the others see of it.
 _FOLLOWS = (AFTER_A_DEATH | {"collective-order-skew", "data-exhausted"}) - {"python-exception"}
@@ -25,7 +30,7 @@ _FOLLOWS = (AFTER_A_DEATH | {"collective-order-skew", "data-exhausted"}) - {"pyt
 
 def find(picture: Picture) -> Iterable[Finding]:
     yield from _exception(picture)
-    yield from _cuda_assert(picture)
+    yield from _kernel_failed(picture)
     yield from _unused_parameters(picture)
 
 
@@ -108,22 +113,26 @@ def _odd_one(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Cu
     return (Culprit(rank=rank, host=picture.rank_hosts.get(rank), reason=reason),)
 
 
-def _cuda_assert(picture: Picture) -> Iterator[Finding]:
-    told = [e for e in picture.of(CudaError) if e.kind is CudaTrouble.ASSERT and not e.caught]
+def _kernel_failed(picture: Picture) -> Iterator[Finding]:
+    """A kernel of the program failed on the device; whoever synchronises next in that process
+    reports it. An assert says so outright; a wild access may have other reasons too."""
+    told = [e for e in picture.of(CudaError) if e.kind in _KERNEL_KINDS and not e.caught]
+    asserts = [e for e in told if e.kind is CudaTrouble.ASSERT]
+    told = asserts or told
     if not told:
         return
     first = picture.earliest(told) or told[0]
-    culprits = _odd_one(picture, told, "its kernel failed a check on the device")
+    what = _KERNEL_KINDS[first.kind]
     ranks = {r for e in told if (r := picture.rank_of(e.at)) is not None}
     who = f" on rank {ranks_text(ranks)}" if ranks else ""
     yield Finding(
         cls="cuda-assert",
-        weight=Weight.CAUSE,
-        summary=f"a check inside a GPU kernel of the program failed{who}",
+        weight=Weight.CAUSE if asserts else Weight.PATTERN,
+        summary=f"{what}{who}",
         at=first.at,
-        culprits=culprits,
-        shown=tuple(Shown(e.at, "the device-side assert") for e in _first_few(first, told)),
-        explains=frozenset(_FOLLOWS | {"python-exception", "cuda-driver-error"}),
+        culprits=_odd_one(picture, told, what),
+        shown=tuple(Shown(e.at, "a kernel failed on the GPU") for e in _first_few(first, told)),
+        explains=frozenset(_FOLLOWS | {"python-exception"}),
     )
 
 

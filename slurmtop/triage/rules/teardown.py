@@ -33,12 +33,13 @@ def find(picture: Picture) -> Iterable[Finding]:
     if not shown:
         return
     finished = [e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED]
+    finished = [e for e in finished if picture.before(e.at, shown[0].at)]
     done = tuple(Shown(e.at, "the work was done") for e in finished[-1:])
     yield Finding(
         cls="teardown-hang",
-        weight=Weight.CAUSE if finished else Weight.PATTERN,
+        weight=Weight.OUTRIGHT if finished else Weight.PATTERN,
         summary="it got stuck while its communicators were closed, after the work",
-        at=shown[0].at,
+        at=done[0].at if done else shown[0].at,
         shown=(*shown[:4], *done),
         explains=frozenset(
             {
