@@ -5,6 +5,7 @@ have passed is one all the same. A rank that is merely behind is so in every log
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from slurmtop.model.events.nccl import Call, CommCalls
@@ -92,9 +93,12 @@ def _difference(calls: Mapping[int, Call]) -> tuple[str | None, dict[int, str]]:
 
 def _shifted(tables: Mapping[int, Mapping[int, Call]], position: int) -> bool:
     """Do two ranks call the same from here on, one of them a call or two later?"""
-    found = sorted(tables.items())
-    for n, (_, table) in enumerate(found):
-        for _, other in found[n + 1 :]:
+    around = range(position - 2, position + 3)
+    # Thousands of ranks, but only a few ways to go on from here.
+    ways = {tuple(table.get(one) for one in around): table for table in tables.values()}
+    found = list(ways.values())
+    for n, table in enumerate(found):
+        for other in found[n + 1 :]:
             here, there = table[position], other[position]
             if _same(here, there):
                 continue
@@ -113,9 +117,9 @@ def _same(one: Call, other: Call) -> bool:
 
 def _many_streams(picture: Picture, view: GroupView) -> bool:
     """Did one process call on one communicator from several streams?"""
-    spots = {(place.at.source, place.at.order) for place in view.places}
-    for event in picture.of(CommCalls):
-        if (event.at.source, event.at.order) in spots:
+    spots = {_spot(place) for place in view.places}
+    for spot, event in calls_of(picture).items():
+        if spot in spots:
             streams = {m[1] for at in event.last_at if (m := _STREAM.search(at.text))}
             if len(streams) > 1:
                 return True
@@ -131,22 +135,25 @@ def _finding(
         odd = minority(sides, size_of(picture, view))
     named = [p.global_rank for p in view.places if p.rank in odd and p.global_rank is not None]
     places = {place.rank: place for place in view.places}
-    lines = [Shown(_line(picture, places[rank], position), side) for rank, side in sides.items()]
+    calls, counts = calls_of(picture), Counter(sides.values())
+    lines = [
+        Shown(_line(calls.get(_spot(places[rank])), places[rank], position), side)
+        for rank, side in sides.items()
+    ]
     return Finding(
         cls=cls,
         weight=Weight.PATTERN,
         summary=f"The ranks' calls differ from call {position} of one communicator on: {words}",
         at=lines[0].at,
         culprits=culprits(picture, named, f"called {words} as call {position}"),
-        shown=tuple(sorted(lines, key=lambda one: list(sides.values()).count(one.says))[:4]),
+        shown=tuple(sorted(lines, key=lambda one: counts[one.says])[:4]),
         collective=collective(picture, view, op=min(sides.values()), seq=position, mismatch=words),
         explains=WAITED_OR_LEFT,
     )
 
 
-def _line(picture: Picture, place: Place, position: int) -> Where:
+def _line(calls: CommCalls | None, place: Place, position: int) -> Where:
     """The line of the call at this position."""
-    calls = calls_at(picture, place)
     if calls is None or place.enqueued is None:
         return place.at
     back = place.enqueued - position + 1
@@ -160,10 +167,11 @@ def _counted_pairs(picture: Picture) -> Iterator[Finding]:
     """
     if not any(place.timed_out is not None for view in picture.groups for place in view.places):
         return
+    logged = calls_of(picture)
     for view in picture.groups:
         if view.kind != "nccl":
             continue
-        calls = {place.rank: c for place in view.places if (c := calls_at(picture, place))}
+        calls = {place.rank: c for place in view.places if (c := logged.get(_spot(place)))}
         for rank, own in sorted(calls.items()):
             for peer, sent in own.sends:
                 other = calls.get(peer)
@@ -183,11 +191,13 @@ def _counted_pairs(picture: Picture) -> Iterator[Finding]:
                 return
 
 
-def calls_at(picture: Picture, place: Place) -> CommCalls | None:
-    """The calls behind a place of a communicator."""
-    spot = (place.at.source, place.at.order)
-    found = (e for e in picture.of(CommCalls) if (e.at.source, e.at.order) == spot)
-    return next(found, None)
+def calls_of(picture: Picture) -> dict[tuple[str, int], CommCalls]:
+    """The calls behind the places of communicators, by (source, order) of their lines."""
+    return {(event.at.source, event.at.order): event for event in picture.of(CommCalls)}
+
+
+def _spot(place: Place) -> tuple[str, int]:
+    return (place.at.source, place.at.order)
 
 
 def _counter_stands(picture: Picture) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ The watchdog's line names an operation and a rank that waited. It is a victim, a
 more than such lines the right answer is that nobody can be named.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from slurmtop.model.events.program import Closing, Doing, Phase, ProgramSays, Step
@@ -171,10 +172,16 @@ def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterato
     if not timeouts:
         return
     first = picture.earliest(timeouts) or timeouts[0]
+    of_source: dict[str, list[Phase | Step]] = defaultdict(list)
+    phases, steps = picture.of(Phase), picture.of(Step)
+    told: tuple[Phase | Step, ...] = (*phases, *steps)
+    for event in told:
+        of_source[event.at.source].append(event)
     open_phases = [
         one
-        for one in picture.of(Phase)
-        if _still_on(picture, one, first.at) and _in_time(picture, one, first)
+        for one in phases
+        if _still_on(picture, one, first.at, of_source[one.at.source])
+        and _in_time(picture, one, first)
     ]
     if not open_phases:
         return
@@ -225,11 +232,13 @@ def _one_log(picture: Picture) -> bool:
     return len(picture.traces.sources) == 1 and told_whole(picture)
 
 
-def _still_on(picture: Picture, phase: Phase, until: Where) -> bool:
+def _still_on(
+    picture: Picture, phase: Phase, until: Where, same_source: Sequence[Phase | Step]
+) -> bool:
     """Had this phase begun and not ended when the first timeout came?"""
     if phase.over or picture.before(phase.at, until) is not True:
         return False
-    for later in picture.of(Phase, Step):
+    for later in same_source:
         if not _same_writer(picture, phase.at, later.at):
             continue
         if picture.before(phase.at, later.at) is not True:
@@ -242,7 +251,7 @@ def _still_on(picture: Picture, phase: Phase, until: Where) -> bool:
 
 def _same_writer(picture: Picture, one: Where, other: Where) -> bool:
     a, b = picture.rank_of(one), picture.rank_of(other)
-    return one.source == other.source and (a is None or b is None or a == b)
+    return a is None or b is None or a == b
 
 
 # The first collective, and one too many at the end
