@@ -446,6 +446,23 @@ def test_a_step_after_the_evaluation_ends_it() -> None:
     assert set(found(*events)) == {"watchdog-timeout-unattributed"}
 
 
+def test_the_bar_of_the_evaluation_itself_does_not_end_it() -> None:
+    training = Step(at=where("40%| 400/1000"), done=400, total=1000)
+    begun, later = phase(), where("a bar")
+    waits = [timed_out(rank, 9) for rank in (1, 3)]
+    own = Step(at=later, done=31, total=67)
+    assert "host-work-exceeds-timeout" in found(training, begun, own, *waits)
+    full = replace(own, done=67)
+    assert "host-work-exceeds-timeout" not in found(training, begun, full, *waits)
+    moved = replace(training, at=later, done=410)
+    assert "host-work-exceeds-timeout" not in found(training, begun, moved, *waits)
+
+
+def test_data_that_one_process_prepares_for_all_are_host_work_even_at_the_start() -> None:
+    events = [phase(Doing.PREPARING), *(timed_out(rank, 1) for rank in (1, 3))]
+    assert found(*events)["host-work-exceeds-timeout"].culprits == ()
+
+
 def test_loading_before_the_first_collective_is_a_late_start() -> None:
     events = [phase(Doing.LOADING), *(timed_out(rank, 1) for rank in (1, 3))]
     finding = found(*events)["startup-skew"]

@@ -44,10 +44,10 @@ _DOING_WORDS = {
     Doing.PREPARING: "preparing data",
     Doing.COMPILING: "compiling",
 }
-#: Phases before the first step.
-_START = frozenset({Doing.LOADING, Doing.PREPARING, Doing.COMPILING})
-#: What the first rank does for all, in a line that does not tell its rank. Loading and compiling
-#: are done by every rank.
+#: Phases that every rank has to go through before the first step.
+_START = frozenset({Doing.LOADING, Doing.COMPILING})
+#: What the first rank does for all, in a line that does not tell its rank. The rest may be done by
+#: every rank, or by one of each node.
 _FIRST_RANKS = frozenset({Doing.EVALUATING, Doing.SAVING})
 #: A phase that began longer than this before the others' wait was no reason for it.
 _LEAD_S = 1800.0
@@ -238,15 +238,27 @@ def _still_on(
     """Had this phase begun and not ended when the first timeout came?"""
     if phase.over or picture.before(phase.at, until) is not True:
         return False
-    for later in same_source:
-        if not _same_writer(picture, phase.at, later.at):
-            continue
-        if picture.before(phase.at, later.at) is not True:
-            continue
-        ends = later.over and later.doing is phase.doing if isinstance(later, Phase) else True
-        if ends and picture.before(later.at, until) is True:
-            return False
-    return True
+    own = [e for e in same_source if _same_writer(picture, phase.at, e.at)]
+    before = {
+        e.total for e in own if isinstance(e, Step) and picture.before(e.at, phase.at) is True
+    }
+    later = [
+        e
+        for e in own
+        if picture.before(phase.at, e.at) is True and picture.before(e.at, until) is True
+    ]
+    return not any(_ends(phase, event, before) for event in later)
+
+
+def _ends(phase: Phase, event: Phase | Step, totals_before: set[int | None]) -> bool:
+    """A step of the training ends a phase; the bar of the phase itself does not.
+
+    A bar that is not full and counts to another number than those before is the phase's own.
+    """
+    if isinstance(event, Phase):
+        return event.over and event.doing is phase.doing
+    own_bar = event.total is not None and event.total not in totals_before
+    return not own_bar or event.done is None or event.done >= (event.total or 0)
 
 
 def _same_writer(picture: Picture, one: Where, other: Where) -> bool:
