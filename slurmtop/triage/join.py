@@ -1,6 +1,7 @@
 """Joins the traces of all sources into one picture: who is who, and what belongs together."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from slurmtop.model.events.launch import ClosingSignal, DeathSignal, ElasticFailure, WorkersRestart
 from slurmtop.model.events.slurm import SlurmNote
@@ -9,7 +10,7 @@ from slurmtop.triage.clocks import clock_offsets
 from slurmtop.triage.join_groups import read_groups
 from slurmtop.triage.join_hosts import host_aliases
 from slurmtop.triage.join_ranks import read_ranks, world_size
-from slurmtop.triage.picture import Picture
+from slurmtop.triage.picture import GroupView, Picture
 
 #: What a launcher still says of the attempt that is over, after it told of the new one.
 _AFTERWORDS = (ClosingSignal, DeathSignal, ElasticFailure, WorkersRestart, SlurmNote)
@@ -27,19 +28,36 @@ def join(traces: Traces) -> Picture:
         return at.attempt >= newest.get(at.source, 0)
 
     ranks = read_ranks(traces, name_of, is_current)
+    groups = read_groups(traces, name_of, is_current, ranks.written)
+    world = world_size(traces, is_current) or _world_by_groups(traces, groups, ranks.seen)
     return Picture(
         traces=traces,
         aliases=aliases,
         ranks=ranks.written,
         processes=ranks.processes,
-        groups=read_groups(traces, name_of, is_current, ranks.written),
+        groups=groups,
         offsets_s=clock_offsets(traces),
         attempt=max(newest.values(), default=0),
         source_attempts=newest,
-        world_size=world_size(traces, is_current),
+        world_size=world,
         rank_hosts=ranks.hosts,
         seen_ranks=ranks.seen,
     )
+
+
+def _world_by_groups(
+    traces: Traces, groups: Sequence[GroupView], seen: frozenset[int]
+) -> int | None:
+    """The size of the largest communicator, where ranks that log their set-up whole have called
+    on the default group: its communicator is then among those that were logged."""
+    if any(source.unread for source in traces.sources):
+        return None
+    sizes = {group.size for group in groups if group.kind == "nccl" and group.world}
+    default = any(group.kind == "torch" and group.world and group.places for group in groups)
+    size = next(iter(sizes)) if len(sizes) == 1 else None
+    if size is None or not default or any(rank >= size for rank in seen):
+        return None
+    return size
 
 
 def _newest_attempts(traces: Traces) -> dict[str, int]:

@@ -376,3 +376,10 @@ def test_nothing_gives_an_empty_picture() -> None:
     picture = join(Traces())
     assert (picture.groups, picture.world_size, picture.attempt) == ((), None, 0)
     assert picture.earliest(()) is None
+
+
+def test_the_largest_communicator_is_the_world_where_the_default_group_was_called_on() -> None:
+    set_up = [init(n, 2, pid=1000 + n) for n in range(2)]
+    assert join(traces(*set_up)).world_size is None
+    assert join(traces(*set_up, timed_out(0), timed_out(1))).world_size == 2
+    assert join(traces(*set_up, timed_out(0), timed_out(5))).world_size is None
