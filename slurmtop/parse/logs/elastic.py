@@ -29,7 +29,7 @@ from slurmtop.model.events.launch import (
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.signals import signal_name, signal_number
-from slurmtop.parse.logs.torch_words import Begun, number, shown
+from slurmtop.parse.logs.torch_words import in_order, number, shown
 
 _FIELD = re.compile(
     r"\s{0,12}(?P<name>time|host|rank|exitcode|error_file|traceback|msg)\s{0,8}:(?:\s(?P<value>.*))?$",
@@ -75,6 +75,8 @@ _UNKILLABLE = re.compile(
 
 #: Messages that an entry's traceback may go on for.
 _ENTRY_REACH = 300
+#: One a node, where they come through one srun.
+_MOST_TABLES = 256
 _MESSAGE_CHARS = 400
 
 
@@ -100,31 +102,36 @@ class ElasticReader:
     )
 
     def __init__(self) -> None:
-        self._table: _Table | None = None
+        self._tables: dict[str, _Table] = {}
 
     @property
     def open(self) -> bool:
-        return self._table is not None
+        return bool(self._tables)
 
     def see(self, message: Message) -> Iterable[Event]:
-        if self._table is None and _Table.begins(message.text):
-            self._table = _Table(message)
-        if self._table is not None:
-            yield from self._table.see(message)
-            if self._table.over:
-                self._table = None
+        yield from self._expire(message.at.order)
+        table = self._tables.get(message.stream)
+        if table is None and len(self._tables) < _MOST_TABLES and _Table.begins(message.text):
+            table = self._tables[message.stream] = _Table(message)
+        if table is not None:
+            yield from table.see(message)
+            if table.over:
+                del self._tables[message.stream]
         yield from _line(message)
 
     def finish(self) -> Iterable[Event]:
-        table, self._table = self._table, None
-        return table.finish() if table is not None else ()
+        tables, self._tables = self._tables, {}
+        return in_order(event for table in tables.values() for event in table.finish())
+
+    def _expire(self, order: int) -> Iterator[Event]:
+        for stream in [one for one, table in self._tables.items() if table.stale(order)]:
+            yield from self._tables.pop(stream).finish()
 
 
 class _Table:
-    """One failure table; it may begin or end anywhere."""
+    """The failure table of one stream; it may begin or end anywhere."""
 
     def __init__(self, message: Message) -> None:
-        self._begun = Begun(message)
         self._last_order = message.at.order
         self._fields: dict[str, str] = {}
         self._at: Message | None = None
@@ -144,11 +151,6 @@ class _Table:
         )
 
     def see(self, message: Message) -> Iterator[Event]:
-        if message.stream != self._begun.message.stream:
-            self.over = message.at.order - self._last_order > _ENTRY_REACH
-            if self.over:
-                yield from self._entry()
-            return
         text = message.text
         field = _FIELD.match(text)
         if (root := _ROOT.match(text)) is not None or _OTHERS.match(text) is not None:
@@ -168,11 +170,12 @@ class _Table:
             yield from self._entry()
             self.over = True
             return
-        if message.at.order - self._last_order > _ENTRY_REACH:
-            yield from self._entry()
-            self.over = True
-        elif not self._traceback:
+        if not self._traceback:
             self._last_order = message.at.order
+
+    def stale(self, order: int) -> bool:
+        """Is its last line so far behind that it has no end?"""
+        return order - self._last_order > _ENTRY_REACH
 
     def _take(self, message: Message, name: str, value: str) -> None:
         self._fields[name] = value

@@ -71,7 +71,7 @@ _DURING = "During handling of the above exception"
 _CAUSE = "direct cause of the following exception"
 
 #: Messages of other writers between two lines of one traceback.
-_REACH = 2_000
+_REACH = 600
 _MOST_OPEN = 512
 _MOST_FRAMES = 8
 _MESSAGE_CHARS = 400

@@ -13,7 +13,8 @@ from slurmtop.model.events.launch import (
 )
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.elastic import ElasticReader
-from tests.parse.logs.messages import read
+from slurmtop.parse.logs.line import Message
+from tests.parse.logs.messages import message, read
 
 TABLE = """\
 ============================================================
@@ -97,6 +98,34 @@ def test_settings_with_the_same_names_are_no_table() -> None:
 def test_a_table_ends_where_other_lines_begin() -> None:
     reader = ElasticReader()
     read(reader, TABLE + "\nother line\nmore")
+    assert not reader.open
+
+
+def test_tables_of_two_nodes_between_each_other_are_kept_apart() -> None:
+    reader = ElasticReader()
+    found: list[Event] = []
+    for order, line in enumerate(TABLE.split("\n")):
+        for node in (0, 1):
+            whole = message(line.replace("node7", f"node{node}"), 2 * order + node, task=node)
+            found += reader.see(Message(whole.text, f"{node}:", whole.at))
+    found += reader.finish()
+    entries = [one for one in found if isinstance(one, ElasticFailure)]
+    assert sorted((one.host, one.rank) for one in entries) == [
+        ("node0.cluster", 12),
+        ("node0.cluster", 13),
+        ("node1.cluster", 12),
+        ("node1.cluster", 13),
+    ]
+    assert {one.message for one in entries if one.first} == {"ValueError: no data: none"}
+
+
+def test_a_table_that_nobody_ends_is_given_up() -> None:
+    reader = ElasticReader()
+    list(reader.see(message("  rank      : 3 (local_rank: 3)", 0)))
+    assert reader.open
+    (event,) = reader.see(message("exitcode", 10_000))
+    assert isinstance(event, ElasticFailure)
+    assert event.rank == 3
     assert not reader.open
 
 
