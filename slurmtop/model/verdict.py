@@ -67,7 +67,8 @@ class Evidence:
     """One raw line, where it stands, and what it shows.
 
     ``family`` is log, stack, process, flight-recorder, ras, telemetry, slurm or kernel.
-    ``source`` is a path or a command; ``line`` counts from 1.
+    ``source`` is a path or a command; ``line`` counts from 1, ``offset`` is where it starts in
+    bytes. Of a line behind a part that was not read only the offset is known.
     """
 
     family: str
@@ -77,6 +78,7 @@ class Evidence:
     host: str | None = None
     line: int | None = None
     time: datetime | None = None
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def evidence_of(picture: Picture, shown: Sequence[Shown]) -> tuple[Evidence, ...
                 text=at.text[:EVIDENCE_CHARS],
                 says=one.says,
                 time=picture.time_of(at),
+                offset=at.offset,
             ),
         )
     return tuple(out.values())
