@@ -188,6 +188,15 @@ _COMPLETION_SUMMARY = {
 }
 
 
+def _some_hosts_only(picture: Picture, warns: Sequence[NcclWarn]) -> bool:
+    """Is a host seen that does not report it? A setting is mostly the same on all, and one host
+    alone does not show whether it is. What a line that is cut off would have said is open."""
+    cut = {s.name: s.last.order for s in picture.traces.sources if s.cut and s.last is not None}
+    whole = (e.at for e in picture.traces.events if e.at.order < cut.get(e.at.source, 1 << 62))
+    seen = {lines.host_of(picture, at) for at in whole} - {None}
+    return bool(seen - {lines.host_of(picture, warn.at) for warn in warns})
+
+
 def _completion_finding(
     picture: Picture, cls: str | None, warns: Sequence[NcclWarn], flushed: Sequence[NcclWarn]
 ) -> Finding:
@@ -201,6 +210,7 @@ def _completion_finding(
     elif cls in ("net-gdr-config", "net-local-qp-error"):
         # A local error is one of the host that reports it; the peer only stands in the line.
         local = first.status in (2, 4, 8)
+        local = local and (cls == "net-local-qp-error" or _some_hosts_only(picture, warns))
         culprits = lines.failing(picture, warns, "its adapter failed locally") if local else ()
         weight = Weight.CAUSE if local else Weight.PATTERN
     else:
