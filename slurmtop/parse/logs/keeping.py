@@ -9,7 +9,7 @@ All of it is bounded, however long the log is. An attempt is told by lines such 
 import re
 import statistics
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.raws import Block, Raw
 
 #: Lines at either end of a log whose times are looked at, whatever they say.
-_ENDS = 128
+_ENDS = 24
 _FIRST_EVENTS = 3_000
 _LAST_EVENTS = 1_000
 #: Slurm says of every step that it ends it: one requeue.
@@ -133,17 +133,11 @@ class Ends:
 
     def see(self, block: Block) -> None:
         """All lines of a block."""
-        lines = block.lines
         if len(self._head) < _ENDS:
-            first = [at for at in range(min(len(lines), 4 * _ENDS)) if lines[at].strip()]
-            self._head += block.raws(first[: _ENDS - len(self._head)])
-        last: list[int] = []
-        for at in range(len(lines) - 1, -1, -1):
-            if len(last) == _ENDS:
-                break
-            if lines[at].strip():
-                last.append(at)
-        self._tail = [*self._tail, *block.raws(reversed(last))][-_ENDS:]
+            missing = _ENDS - len(self._head)
+            self._head += _words(block, range(len(block.lines)), missing)
+        last = _words(block, range(len(block.lines) - 1, -1, -1), _ENDS)
+        self._tail = [*self._tail, *reversed(last)][-_ENDS:]
 
     def stamped(self, at: Where) -> None:
         if at.stamp is not None:
@@ -168,6 +162,18 @@ class Ends:
             gaps += _gaps(stamps)
         spacing_s = statistics.median(gaps) if told >= 3 and gaps else None
         return head[0], tail[-1], newest, spacing_s
+
+
+def _words(block: Block, places: Iterable[int], most: int) -> list[Raw]:
+    """The first of these lines that hold words; of a bar its last state."""
+    out: list[Raw] = []
+    for at in places:
+        states = block.states(at)
+        if states:
+            out.append(states[-1])
+        if len(out) >= most:
+            break
+    return out
 
 
 def _gaps(stamps: Sequence[Stamp]) -> list[float]:

@@ -11,10 +11,10 @@ where one operation alone fits, and never a digit.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from slurmtop.parse.logs.peel import C10_HEAD, STRONG, peel
+from slurmtop.parse.logs.peel import C10_HEAD, STRONG, Prefix, peel
 from slurmtop.parse.logs.shape import Shape
 
 #: Raw lines that one record may span, and its longest text.
@@ -84,25 +84,36 @@ def starts_inside(text: str, after: int) -> list[int]:
     return found
 
 
-def goes_on(record: str, line: str, shape: Shape) -> bool:
-    """Does ``record``, the text of raw lines so far, go on in the raw line ``line``?
+def may_go_on(record: str, shape: Shape) -> bool:
+    """Does ``record``, the text of raw lines so far, look as if a part were missing?
 
-    Both without colours and borders; ``record`` is the last part where the width matters.
+    Without colours and borders, its raw lines joined by ``\n``.
     """
-    if not line.strip() or _begins(line, shape):
-        return False
-    last = record.rpartition("\n")[2]
+    last = record[record.rfind("\n") + 1 :]
     if shape.width is not None and len(last) >= shape.width - 1:
-        # A blank in the last column is not copied; more of them were filling.
-        return not _FRESH.match(line) and _has_head(record, shape)
-    if _COUNTER.search(last) and _has_head(record, shape):
-        return not _FRESH.match(line)
+        return True
+    return (
+        last.endswith((",", ")", ":", "]", "=", " for", " before"))
+        or _OPENED.search(record) is not None
+        or _UNENDED.search(record) is not None
+    )
+
+
+def goes_on(record: str, line: str, shape: Shape) -> bool:
+    """Does ``record``, which :func:`may_go_on`, go on in the raw line ``line``?"""
+    if not line.strip():
+        return False
+    last = record[record.rfind("\n") + 1 :]
+    full = shape.width is not None and len(last) >= shape.width - 1
+    if full or _COUNTER.search(last):
+        # A blank in the last column is not copied along.
+        return not _FRESH.match(line) and not _begins(line, shape) and _has_head(record, shape)
     whole = record.replace("\n", " ")
-    if _open_bracket(whole) or _UNENDED.search(whole):
-        return _GOES_ON.match(line) is not None or (
-            _open_bracket(whole) and not _FRESH.match(line) and len(last) >= 40
-        )
-    return _GOES_ON.match(line) is not None and whole.rstrip().endswith((",", ")", "timeout:"))
+    opened = _open_bracket(whole)
+    if _GOES_ON.match(line) is not None:
+        goes = opened or _UNENDED.search(whole) or whole.rstrip().endswith((",", ")", "timeout:"))
+        return bool(goes) and not _begins(line, shape)
+    return opened and len(last) >= 40 and not _FRESH.match(line) and not _begins(line, shape)
 
 
 def _begins(line: str, shape: Shape) -> bool:
@@ -152,12 +163,12 @@ def _filled(left: str, right: str, hidden: int) -> str:
     return f"{left}…{right}"
 
 
-def pieces(text: str, shape: Shape) -> Iterator[tuple[int, int]]:
-    """(start, end) of each message in one line; nearly always one."""
+def pieces(text: str, shape: Shape) -> list[tuple[int, int, Prefix | None]]:
+    """(start, end) of each message in one line, nearly always one; of the first its prefix."""
     first = peel(text, shape)
-    cuts = [0, *(start for start in starts_inside(text, first.end) if start), len(text)]
-    if text.startswith("^C", first.end) and len(text) > first.end + 2:
-        cuts = sorted({*cuts, first.end + 2})
-    for start, end in pairwise(cuts):
-        if text[start:end].strip():
-            yield start, end
+    inside = starts_inside(text, first.end)
+    interrupted = text.startswith("^C", first.end) and len(text) > first.end + 2
+    if not inside and not interrupted:
+        return [(0, len(text), first)]
+    cuts = {0, *inside, len(text)} | ({first.end + 2} if interrupted else set())
+    return [(start, end, None) for start, end in pairwise(sorted(cuts)) if text[start:end].strip()]

@@ -11,13 +11,15 @@ rank of a group inside a message (``[Rank 1] Watchdog``) is not peeled and is no
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from slurmtop.model.trace import Clock, RankFrom, Stamp
 from slurmtop.parse.logs.shape import NO_SHAPE, Shape
 from slurmtop.parse.logs.stamps import glog_stamp, late_stamp, stamp_at
 
+#: Characters of a raw line that a person is shown.
+SHOWN_CHARS = 400
 _MOST_PREFIXES = 14
 
 #: ``[E1003 18:37:01.83 ProcessGroupNCCL.cpp:607] ``, ``W1026 03:51:31.22 2521679 api.py:908] ``.
@@ -139,6 +141,31 @@ def peel(text: str, shape: Shape = NO_SHAPE, at: int = 0) -> Prefix:
     if prefix.stamp is None:
         prefix.stamp = late_stamp(text, prefix.end, shape.year)
     return prefix
+
+
+def inherit(prefix: Prefix, outer: Prefix, text: str) -> None:
+    """A launcher's tags hold for all that is glued into one of its lines; a rank's own do not."""
+    if text.startswith(("srun", "slurmstepd")):
+        return
+    prefix.task = outer.task if prefix.task is None else prefix.task
+    prefix.label = prefix.label or outer.label
+    prefix.stamped(outer.stamp)
+    if text.startswith("Traceback") and not prefix.tags:
+        prefix.rank, prefix.rank_from = outer.rank, outer.rank_from
+        prefix.local_rank, prefix.pid = outer.local_rank, outer.pid
+        prefix.host = outer.host
+        prefix.tags.extend(outer.tags)
+
+
+def shown_text(text: str, more: Sequence[str], prefix: Prefix) -> str:
+    """What a person is shown: from the first prefix that leaves room for the message."""
+    whole = "\n".join([text, *more])
+    begin = 0
+    for start in prefix.starts:
+        if len(whole) - begin <= SHOWN_CHARS:
+            break
+        begin = min(start, len(text))
+    return whole[begin:].strip()[:SHOWN_CHARS].rstrip()
 
 
 def _step(text: str, prefix: Prefix, shape: Shape) -> bool:

@@ -11,8 +11,7 @@ at. UTF-16 is turned into UTF-8; offsets still count bytes of the file.
 
 import codecs
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from slurmtop.parse.logs.lines import decoded
@@ -26,13 +25,14 @@ _BAR_HELD = 64_000
 class Raw:
     """One raw line, or one state of a bar in it.
 
-    ``place`` counts the lines of the file that hold words.
+    ``place`` counts the lines of the file that hold words, ``serial`` all that were read.
     """
 
     data: bytes
     number: int | None
     offset: int
     place: int
+    serial: int = 0
 
     def text(self) -> str:
         """Without escapes and zeros, at most 4,000 characters."""
@@ -53,6 +53,7 @@ class Block:
         number: int | None,
         offset: int,
         place: int,
+        serial: int = 0,
         wide: bool = False,
         dropped: int = 0,
     ) -> None:
@@ -60,6 +61,7 @@ class Block:
         self.number = number
         self.offset = offset
         self.place = place
+        self.serial = serial
         self._wide = wide
         self._dropped = dropped
         self._blank = [at for at, line in enumerate(lines) if not line or line.isspace()]
@@ -91,20 +93,22 @@ class Block:
         number = None if self.number is None else self.number + index
         return number, self.offset + self.starts()[index], self.place_of(index)
 
-    def raws(self, wanted: Iterable[int]) -> Iterator[Raw]:
-        """Those of these lines that hold words, a bar's states one by one."""
-        for index in wanted:
-            data = self.lines[index]
-            if not data or data.isspace():
-                continue
-            number, offset, place = self.at(index)
-            if b"\r" not in data:
-                yield Raw(data, number, offset, place)
-                continue
-            for state in data.split(b"\r"):
-                if state and not state.isspace():
-                    yield Raw(state, number, offset, place)
-                offset += _size(state, self._wide) + 1 + self._wide
+    def raw(self, index: int) -> Raw:
+        """One line as it is."""
+        return Raw(self.lines[index], *self.at(index), self.serial + index)
+
+    def states(self, index: int) -> list[Raw]:
+        """One line, a bar's states one by one; none without words."""
+        raw = self.raw(index)
+        if b"\r" not in raw.data:
+            return [] if not raw.data or raw.data.isspace() else [raw]
+        out: list[Raw] = []
+        offset = raw.offset
+        for state in raw.data.split(b"\r"):
+            if state and not state.isspace():
+                out.append(replace(raw, data=state, offset=offset))
+            offset += _size(state, self._wide) + 1 + self._wide
+        return out
 
 
 class RawLines:
@@ -177,6 +181,7 @@ class RawLines:
             number=self._number,
             offset=self._at,
             place=self._place,
+            serial=self.count,
             wide=self._wide is not None,
             dropped=self._dropped,
         )

@@ -10,7 +10,7 @@ Most lines are never decoded: a look for the readers' words in the bytes passes 
 kept is bounded, however long the log is. How the bytes were cut into blocks makes no difference.
 """
 
-import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,19 +18,22 @@ from typing import Any
 from slurmtop.model.events.nccl import Call, CommCalls
 from slurmtop.model.trace import Event, Source, Traces, Where
 from slurmtop.parse.logs.calls import CallLines, call_in
+from slurmtop.parse.logs.gate import Gate, Mask
 from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Orders
 from slurmtop.parse.logs.line import Message, Reader
-from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, pieces
+from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, may_go_on, pieces
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
-from slurmtop.parse.logs.peel import Prefix, peel
+from slurmtop.parse.logs.peel import Prefix, inherit, peel, shown_text
+from slurmtop.parse.logs.program import ProgramReader
 from slurmtop.parse.logs.raws import Block, Raw, RawLines
 from slurmtop.parse.logs.readers import READERS
-from slurmtop.parse.logs.shape import NO_SHAPE, Shape, shape_of, without_border
-
-SHOWN_CHARS = 400
+from slurmtop.parse.logs.shape import NO_SHAPE, Shape, shape_of, width_of, without_border
 
 #: Read at a time, whatever the size of what is fed.
 _CHUNK = 1 << 19
+#: Lines of a block by which its shape is told.
+_SAMPLE = 100
+_MOST_GATES = 8
 #: A file of more lines than this was not copied from a terminal.
 _MOST_PASTED = 3_000
 
@@ -47,12 +50,13 @@ class SourceReader:
     ) -> None:
         self._name = name
         self._readers = [make() for make in (READERS if readers is None else readers)]
-        words = sorted({word for reader in self._readers for word in reader.words})
-        self._gate = re.compile(b"|".join(map(re.escape, words))) if words else None
+        self._gate = _gate_of(self._readers)
         self._raws = RawLines()
         self._buffer = bytearray()
         self._shape: Shape = replace(NO_SHAPE, year=year)
-        self._waiting: list[Raw] = []
+        self._held: list[Raw] = []
+        self._open: list[int] = []
+        self._all: Mask = tuple(range(len(self._readers)))
         self._ends = Ends()
         self._events = Events()
         self._attempts = Attempts()
@@ -113,92 +117,90 @@ class SourceReader:
         for block in blocks:
             self._learn(block)
             self._ends.see(block)
-            self._waiting.extend(block.raws(self._calls.take(block)))
-        keep = 0 if final else MOST_PARTS
-        ready = self._waiting[: len(self._waiting) - keep]
-        if ready:
-            self._read_lines(ready, self._waiting)
-            self._waiting = self._waiting[len(ready) :]
+            self._read_lines(_Lines(self._held, block, self._calls.take(block)), final=False)
+        if final and self._held:
+            self._read_lines(_Lines(self._held), final=True)
 
     def _learn(self, block: Block) -> None:
-        if block.place == 0 and len(block.lines) <= _MOST_PASTED:
-            sample = range(len(block.lines))
-        else:
-            sample = range(0, len(block.lines), max(1, len(block.lines) // 40))
-        lines = [raw.text() for raw in block.raws(sample)]
-        shape = shape_of(lines, self._shape)
-        self._shape = shape if block.place == 0 else replace(shape, width=None, padded=False)
+        lines = block.lines
+        step = max(1, len(lines) // _SAMPLE)
+        sample = [raw.text() for at in range(0, len(lines), step) for raw in block.states(at)[-1:]]
+        shape = shape_of(sample, self._shape)
+        if block.serial == 0 and len(lines) <= _MOST_PASTED:
+            shape = replace(shape, width=width_of(lines))
+        self._shape = shape
 
-    def _read_lines(self, ready: list[Raw], behind: list[Raw]) -> None:
-        """Show what is telling in ``ready``; a record may go on in ``behind``, its longer form."""
-        gate = self._gate
-        skip_to = 0
+    def _read_lines(self, lines: "_Lines", *, final: bool) -> None:
+        """Show what is telling; the last lines wait for what they may go on in."""
+        masks = self._gate.pick(lines.data)
+        telling = list(masks)
+        stop = len(lines.data) - (0 if final else MOST_PARTS)
         every = self._shape.width is not None
-        for index, raw in enumerate(ready):
-            if index < skip_to:
-                continue
-            telling = gate is not None and gate.search(raw.data) is not None
-            if not telling and not every and not any(reader.open for reader in self._readers):
-                continue
-            parts = self._parts(raw, behind[index + 1 : index + MOST_PARTS])
-            skip_to = index + len(parts)
-            self._orders.begin(raw.place)
-            self._show(raw, parts)
-            self._orders.more(1 - len(parts))
-        # Parts of a record that were held for the next round are done.
-        if skip_to > len(ready):
-            del self._waiting[len(ready) : skip_to]
+        at = 0
+        while at < stop:
+            if not every and not self._open:
+                place = bisect_left(telling, at)
+                at = telling[place] if place < len(telling) else stop
+                if at >= stop:
+                    break
+            if lines.data[at].strip():
+                at += self._read_record(lines, at, self._all if every else masks.get(at, ()))
+            else:
+                at += 1
+        self._held = [lines.raw(later) for later in range(max(at, 0), len(lines.data))]
 
-    def _parts(self, raw: Raw, behind: list[Raw]) -> list[str]:
-        """The texts of this raw line and of those that it goes on in."""
-        shape = self._shape
-        parts = [without_border(raw.text(), shape)]
-        for place, later in enumerate(behind, start=1):
-            if later.place > raw.place + place:
+    def _read_record(self, lines: "_Lines", at: int, mask: Mask) -> int:
+        """Show the record that begins here; the number of lines that it takes."""
+        raw = lines.raw(at)
+        text = without_border(raw.text(), self._shape)
+        parts = [text]
+        while len(parts) < MOST_PARTS and at + len(parts) < len(lines.data):
+            if not may_go_on(text, self._shape):
                 break
-            text = without_border(later.text(), shape)
-            if not goes_on("\n".join(parts), text, shape):
+            later = lines.raw(at + len(parts))
+            part = without_border(later.text(), self._shape)
+            if later.serial != raw.serial + len(parts) or not goes_on(text, part, self._shape):
                 break
-            parts.append(text)
-        return parts
-
-    def _show(self, raw: Raw, parts: list[str]) -> None:
+            parts.append(part)
+            text = f"{text}\n{part}"
+        self._orders.begin(raw.place)
         for message in self._messages(raw, parts):
             message = self._attempts.seen(message)
-            for reader in self._readers:
-                self._keep(reader.see(message))
+            for index in sorted({*mask, *self._open}) if self._open else mask:
+                self._keep(self._readers[index].see(message))
+            self._open = [at for at, reader in enumerate(self._readers) if reader.open]
+        self._orders.more(1 - len(parts))
+        return len(parts)
 
     def _messages(self, raw: Raw, parts: list[str]) -> Iterable[Message]:
         """The messages of one line; the last of them goes on in the further parts."""
         text = parts[0]
-        bounds = list(pieces(text, self._shape))
         outer: Prefix | None = None
-        for start, end in bounds:
+        for start, end, told in pieces(text, self._shape):
             if outer is not None:
                 self._orders.more(1)
             more = parts[1:] if end == len(text) else []
-            message, prefix = self._message(raw, text[start:end], more, outer)
+            whole = joined([text[start:end], *more], self._shape) if more else text[start:end]
+            prefix = peel(whole, self._shape) if told is None or more else told
+            if outer is not None:
+                inherit(prefix, outer, whole)
+            shown = shown_text(text[start:end], more, prefix)
+            message = self._message(raw, whole, prefix, shown)
             outer = outer or prefix
             if message.text.strip():
                 yield message
 
-    def _message(
-        self, raw: Raw, text: str, more: list[str], outer: Prefix | None
-    ) -> tuple[Message, Prefix]:
-        whole = joined([text, *more], self._shape) if more else text
-        prefix = peel(whole, self._shape)
-        if outer is not None:
-            _inherit(prefix, outer, whole)
-        rest = whole[prefix.end :]
+    def _message(self, raw: Raw, text: str, prefix: Prefix, shown: str) -> Message:
+        rest = text[prefix.end :]
         message = Message(
             text=rest.rstrip(),
             stream=" ".join(prefix.tags),
-            at=self._where(raw, prefix, _shown(text, more, prefix)),
+            at=self._where(raw, prefix, shown),
             indented=rest[:1].isspace(),
             head=prefix.head,
         )
         self._ends.stamped(message.at)
-        return message, prefix
+        return message
 
     def _where(self, raw: Raw, prefix: Prefix, text: str) -> Where:
         return Where(
@@ -222,12 +224,12 @@ class SourceReader:
         """A line on its own; of several messages in it the one that holds ``words``."""
         text = without_border(raw.text(), self._shape)
         torn = words and text.count("NCCL ") > 1
-        for start, end in pieces(text, self._shape) if torn else ():
+        for start, end, _ in pieces(text, self._shape) if torn else ():
             if words in text[start:end]:
                 text = text[start:end]
                 break
         prefix = peel(text, self._shape)
-        return self._where(raw, prefix, _shown(text, [], prefix))
+        return self._where(raw, prefix, shown_text(text, [], prefix))
 
     def _keep(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -264,29 +266,45 @@ class SourceReader:
             )
 
 
-def _inherit(prefix: Prefix, outer: Prefix, text: str) -> None:
-    """A launcher's tags hold for all that is glued into one of its lines; a rank's own do not."""
-    if text.startswith(("srun", "slurmstepd")):
-        return
-    prefix.task = outer.task if prefix.task is None else prefix.task
-    prefix.label = prefix.label or outer.label
-    prefix.stamped(outer.stamp)
-    if text.startswith("Traceback") and not prefix.tags:
-        prefix.rank, prefix.rank_from = outer.rank, outer.rank_from
-        prefix.local_rank, prefix.pid = outer.local_rank, outer.pid
-        prefix.host = outer.host
-        prefix.tags.extend(outer.tags)
+class _Lines:
+    """Lines that wait to be read, and those of a block: their bytes, and where each stands."""
+
+    def __init__(
+        self, held: list[Raw], block: Block | None = None, wanted: Sequence[int] = ()
+    ) -> None:
+        self._first = held
+        self._block = block
+        self._wanted = wanted
+        if block is not None and any(b"\r" in block.lines[at] for at in wanted):
+            self._first = held + [state for at in wanted for state in block.states(at)]
+            self._block, self._wanted = None, ()
+        self.data = [raw.data for raw in self._first]
+        if self._block is not None:
+            lines = self._block.lines
+            self.data += [lines[at] for at in wanted]
+
+    def raw(self, at: int) -> Raw:
+        """One of them with its place."""
+        if at < len(self._first) or self._block is None:
+            return self._first[at]
+        return self._block.raw(self._wanted[at - len(self._first)])
 
 
-def _shown(text: str, more: Sequence[str], prefix: Prefix) -> str:
-    """What a person is shown: from the first prefix that leaves room for the message."""
-    whole = "\n".join([text, *more])
-    begin = 0
-    for start in prefix.starts:
-        if len(whole) - begin <= SHOWN_CHARS:
-            break
-        begin = min(start, len(text))
-    return whole[begin:].strip()[:SHOWN_CHARS].rstrip()
+_GATES: dict[tuple[tuple[bytes, ...], ...], Gate] = {}
+
+
+def _gate_of(readers: Sequence[Reader]) -> Gate:
+    """The gate of these readers. It learns the forms of lines, and logs of one job share them."""
+    words = tuple(tuple(reader.words) for reader in readers)
+    gate = _GATES.get(words)
+    if gate is None:
+        passing = frozenset(
+            at for at, reader in enumerate(readers) if isinstance(reader, ProgramReader)
+        )
+        if len(_GATES) >= _MOST_GATES:
+            _GATES.clear()
+        gate = _GATES[words] = Gate(words, passing)
+    return gate
 
 
 def read_bytes(name: str, data: bytes, *, year: int | None = None) -> Traces:

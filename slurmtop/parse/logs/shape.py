@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from slurmtop.parse.logs.lines import decoded
 from slurmtop.parse.logs.stamps import year_in
 
 _MOST = 0.6
-_SAMPLE = 300
 #: Narrower than this nobody wraps a log.
 _NARROWEST = 60
 
@@ -57,8 +57,6 @@ class Shape:
     labels: frozenset[str] = frozenset()
     numbered: re.Pattern[str] | None = None
     width: int | None = None
-    padded: bool = False
-    """All lines were filled with blanks up to ``width``."""
     piped: bool = False
     year: int | None = None
 
@@ -67,23 +65,39 @@ NO_SHAPE = Shape()
 
 
 def shape_of(lines: Sequence[str], before: Shape = NO_SHAPE) -> Shape:
-    """The shape that these lines show; what an earlier part showed of labels and year stays."""
+    """The shape that these lines show; what an earlier part showed of labels and year stays.
+
+    The width stays open: :func:`width_of`.
+    """
     sample = [line for line in lines if line.strip()]
-    if len(sample) > _SAMPLE:
-        sample = sample[:: -(-len(sample) // _SAMPLE)]
     year = before.year
     if year is None:
         year = next((found for line in sample if (found := year_in(line)) is not None), None)
-    width, padded = _width(lines)
     return Shape(
         labelled=_labelled(sample),
         labels=before.labels | _labels(sample),
         numbered=_numbered(sample),
-        width=width,
-        padded=padded,
         piped=sum(1 for line in sample if _PIPE.search(line)) >= _MOST * max(len(sample), 2),
         year=year,
     )
+
+
+def width_of(lines: Sequence[bytes]) -> int | None:
+    """The column at which a terminal broke these lines; None where nothing shows one."""
+    sizes = [size for line in lines if (size := len(line)) and not line.isspace()]
+    if len(sizes) < 2 or max(sizes) < _NARROWEST:
+        return None
+    if sizes.count(max(sizes)) < 2 and all(map(bytes.isascii, lines)):
+        bare = [len(line.rstrip()) for line in lines]
+        if bare.count(max(bare)) < 2:
+            return None
+    texts = [decoded(line).rstrip("\r") for line in lines]
+    full = [len(text) for text in texts if text.strip()]
+    widest = max(full)
+    filled = sum(1 for text in texts if len(text) == widest and text.endswith("  "))
+    if filled and full.count(widest) >= max(2, _MOST * len(full)):
+        return widest
+    return _broken_at([text.rstrip() for text in texts])
 
 
 def without_border(text: str, shape: Shape) -> str:
@@ -137,21 +151,6 @@ def _numbered(sample: Sequence[str]) -> re.Pattern[str] | None:
         ):
             return form
     return None
-
-
-def _width(lines: Sequence[str]) -> tuple[int | None, bool]:
-    """The column of a terminal, and whether its blanks were copied along."""
-    full = [len(line.rstrip("\r")) for line in lines if line.strip()]
-    if len(full) < 2:
-        return None, False
-    widest = max(full)
-    if widest < _NARROWEST:
-        return None, False
-    at_most = sum(1 for size in full if size == widest)
-    padded = sum(1 for line in lines if line.rstrip("\r").endswith("  ") and len(line) >= widest)
-    if padded >= 1 and at_most >= max(2, _MOST * len(full)):
-        return widest, True
-    return _broken_at([line.rstrip() for line in lines]), False
 
 
 def _broken_at(lines: Sequence[str]) -> int | None:

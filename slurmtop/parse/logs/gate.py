@@ -1,0 +1,120 @@
+"""Which lines of a log are worth a look, and which reader is to see them: told from their bytes.
+
+Most lines of a log repeat others up to their numbers, for example::
+
+    iteration     500/  100000 | consumed samples: 128000 | elapsed time per iteration (ms): 812
+    iteration     600/  100000 | consumed samples: 153600 | elapsed time per iteration (ms): 815
+
+So the words are looked for once a *form*: the line without its digits. Of thousands of lines of
+one form and one writer in one block only the first and the last ones are shown.
+"""
+
+import re
+from collections.abc import Sequence
+
+_NO_DIGITS = b"0123456789"
+_MOST_FORMS = 20_000
+_LONGEST_FORM = 400
+
+#: Lines of one form and writer that are shown of a block, at its beginning and at its end.
+_ENDS_SHOWN = 64
+#: The same for lines that tell of progress alone.
+_ENDS_PASSING = 4
+
+#: What tells writers apart, and whose digits so count: tags, ranks, pids.
+_WRITER = re.compile(
+    rb"(?i:rank)\D{0,3}\d+|^\s{0,8}\d{1,6}: |\d+\]<std|pid=\d+|\[[\w.-]{1,64}[:\d]\d{0,6}\]:"
+    rb"|^[\w.-]{1,80}(?:: | >> )|:\d{1,10}:\d{1,10} \["
+)
+_HEAD = 100
+
+Mask = tuple[int, ...]
+
+
+class Gate:
+    """Knows the words of several readers. One object serves any number of sources.
+
+    ``passing`` are the readers whose lines matter at the ends of a run of them only.
+    """
+
+    def __init__(self, words: Sequence[Sequence[bytes]], passing: frozenset[int] = frozenset()):
+        self._words = [tuple(dict.fromkeys(words_of)) for words_of in words]
+        self._plain = [
+            tuple({word.translate(None, _NO_DIGITS) for word in words_of}) for words_of in words
+        ]
+        self._numbered = [
+            any(word.translate(None, _NO_DIGITS) != word for word in words_of) for words_of in words
+        ]
+        self._passing = passing
+        self._masks: dict[bytes, Mask] = {}
+
+    def of(self, line: bytes) -> Mask:
+        """The readers that are to see this line."""
+        form = line.translate(None, _NO_DIGITS)
+        mask = self._masks.get(form)
+        if mask is None:
+            mask = self._learn(form)
+        return self._sure(mask, line) if mask else mask
+
+    def pick(self, lines: Sequence[bytes]) -> dict[int, Mask]:
+        """The lines of a block that are worth a look, with their readers."""
+        masks = self._masks
+        out: dict[int, Mask] = {}
+        forms: dict[bytes, list[int]] = {}
+        for at, line in enumerate(lines):
+            form = line.translate(None, _NO_DIGITS)
+            mask = masks.get(form)
+            if mask is None:
+                mask = self._learn(form)
+            if mask:
+                forms.setdefault(form, []).append(at)
+        for form, places in forms.items():
+            self._pick_form(masks.get(form) or self._learn(form), lines, places, out)
+        return dict(sorted(out.items()))
+
+    def _pick_form(
+        self, mask: Mask, lines: Sequence[bytes], places: list[int], out: dict[int, Mask]
+    ) -> None:
+        ends = _ENDS_PASSING if self._passing.issuperset(mask) else _ENDS_SHOWN
+        if len(places) > 2 * ends:
+            writers: dict[tuple[bytes, ...], list[int]] = {}
+            for at in places:
+                writers.setdefault(_writer(lines[at]), []).append(at)
+            places = [
+                at
+                for of_one in writers.values()
+                for at in (of_one if len(of_one) <= 2 * ends else of_one[:ends] + of_one[-ends:])
+            ]
+        for at in places:
+            sure = self._sure(mask, lines[at])
+            if sure:
+                out[at] = sure
+
+    def _learn(self, form: bytes) -> Mask:
+        holds = form.__contains__
+        mask = tuple(
+            reader for reader, words_of in enumerate(self._plain) if any(map(holds, words_of))
+        )
+        if len(form) <= _LONGEST_FORM:
+            if len(self._masks) >= _MOST_FORMS:
+                self._masks.clear()
+            self._masks[form] = mask
+        return mask
+
+    def _sure(self, mask: Mask, line: bytes) -> Mask:
+        """Without readers whose words hold digits that this line does not."""
+        if not any(self._numbered[reader] for reader in mask):
+            return mask
+        holds = line.__contains__
+        return tuple(
+            reader
+            for reader in mask
+            if not self._numbered[reader] or any(map(holds, self._words[reader]))
+        )
+
+
+def _writer(line: bytes) -> tuple[bytes, ...]:
+    if b" comm 0x" in line:
+        return (line,)
+    head = line[:_HEAD]
+    return tuple(_WRITER.findall(line if b"ank" in line[_HEAD - 10 :] else head))
