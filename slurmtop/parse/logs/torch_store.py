@@ -74,7 +74,7 @@ _BROKEN = re.compile(
     r"|maybe TCPStore server has shut ?down|failed to recv, got \d+ bytes"
     r"|Connection was likely closed\. Did the remote server shutdown"
     r"|TCPStore.{0,200}?(?:Broken pipe|Connection reset by peer)"
-    r"|has failed to .{0,200}? due to an error of type RendezvousConnectionError"
+    r"|has failed to send a keep-alive .{0,200}? due to an error of type Rendezvous"
 )
 _REMOTE = re.compile(r"remote=\[(?P<host>[^\]]{1,255})\]:(?P<port>\d{1,5})")
 _RENDEZVOUS = re.compile(r"\bRendezvous(?P<what>Timeout|Connection)Error\b")
@@ -157,7 +157,8 @@ class StoreReader:
 
     def _rendezvous(self, message: Message) -> StoreEvent | None:
         found = _RENDEZVOUS.search(message.text)
-        if found is None:
+        if found is None or " has failed to shut" in message.text:
+            # The agents of a job that is over part one after the other.
             return None
         if found["what"] == "Timeout":
             kind = StoreTrouble.CLIENTS_TIMEOUT

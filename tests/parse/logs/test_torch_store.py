@@ -123,6 +123,12 @@ T = StoreTrouble
             T.RESET,
             {},
         ),
+        (
+            "The node 'n1_12_0' has failed to send a keep-alive heartbeat to the rendezvous 'none' "
+            "due to an error of type RendezvousTimeoutError.",
+            T.RESET,
+            {},
+        ),
         ("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", T.CLIENTS_TIMEOUT, {}),
         ("rendezvous.api.RendezvousConnectionError: The connection to the C10d store", T.RESET, {}),
     ],
@@ -147,6 +153,8 @@ def test_every_form_of_trouble_is_told(
         "The server socket has failed to listen on [::]:80 (errno: 13 - Permission denied).",
         "TensorBoard could not bind to port 6006: Address already in use",
         "NCCL WARN Call to bind failed : Address already in use",
+        "The node 'n1_12_0' has failed to shutdown the rendezvous 'none' due to an error of type "
+        "RendezvousConnectionError.",
         "Added key: store_based_barrier_key:1 to store for rank: 0",
     ],
 )
