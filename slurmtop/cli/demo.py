@@ -14,6 +14,7 @@ from slurmtop.cli.terminal import has_terminal
 from slurmtop.cli.wiring import Wiring, load_settings
 from slurmtop.collect.asking import new_record_mark
 from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.log_verdict import judge_here
 from slurmtop.collect.metered import MeteredRunner
 from slurmtop.collect.nodes.many import read_many
 from slurmtop.collect.poller import SourceFailed
@@ -147,7 +148,7 @@ async def _verdicts(wiring: Wiring) -> list[Verdict]:
     except SourceFailed:
         return []
     chosen = [job for job in answer.rows if _worth_a_look(job)][:_EXPLAINED]
-    return [explain_job(await gather(wiring, job.key.id)) for job in chosen]
+    return [explain_job(await gather(wiring, job.key.id, judge_logs=judge_here)) for job in chosen]
 
 
 def _worth_a_look(job: Job) -> bool:

@@ -14,6 +14,7 @@ from slurmtop.cli.options import Options
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.left_behind import BLOCK_BYTES, STDIN, read_traces
 from slurmtop.collect.local import LocalRunner
+from slurmtop.collect.log_verdict import judge_beside
 from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.ports import Runner
 from slurmtop.model.text import visible
@@ -22,6 +23,7 @@ from slurmtop.model.verdict import State, Verdict, verdict_dict
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.join import join
 from slurmtop.triage.judge import judge
+from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.report import report_lines
 from slurmtop.triage.timeline import timeline_lines
 
@@ -97,7 +99,7 @@ def _nothing_read(paths: Sequence[str], traces: Traces) -> str:
 
 
 async def _job(options: Options, job: str) -> int:
-    """The logs of a job, judged like any others, beside what Slurm says of it."""
+    """What ``why`` says of a job, in the long form; ``--whole`` reads all of its logs."""
     from slurmtop.cli.why import gather
     from slurmtop.cli.wiring import open_wiring
     from slurmtop.triage.why import explain_job, known_anywhere
@@ -106,16 +108,19 @@ async def _job(options: Options, job: str) -> int:
     if cluster and options.cluster is None:
         options = dataclasses.replace(options, cluster=cluster)
     wiring = open_wiring(options, os.environ)
+    from_ends = not (options.timeline or options.whole)
     try:
-        facts = await gather(wiring, job_id)
-        paths = _log_paths(facts)
-        traces = await read_traces(wiring.runner, paths, whole=options.whole)
+        facts = await gather(wiring, job_id, judge_logs=judge_beside if from_ends else None)
+        if not from_ends:
+            paths = _log_paths(facts)
+            picture = join(await read_traces(wiring.runner, paths, whole=options.whole))
     finally:
         await wiring.aclose()
-    by_slurm = explain_job(facts)
-    picture = join(traces)
-    by_logs = judge(picture, job=by_slurm.job, cluster=by_slurm.cluster, now=facts.now)
-    verdict = _of_both(by_slurm, by_logs)
+    if not from_ends:
+        only_newest = not (facts.job is not None and facts.job.restarts)
+        said = logs_say(picture, only_newest=only_newest, now=facts.now)
+        facts = dataclasses.replace(facts, logs_say=said)
+    verdict = explain_job(facts)
     if options.timeline:
         for line in timeline_lines(picture, width=_width()):
             print(line)
@@ -129,22 +134,6 @@ async def _job(options: Options, job: str) -> int:
 def _log_paths(facts: JobFacts) -> tuple[str, ...]:
     paths = (log.path for log in facts.logs if log.status is LogStatus.READ)
     return tuple(dict.fromkeys(path for path in paths if path is not None))
-
-
-def _of_both(by_slurm: Verdict, by_logs: Verdict) -> Verdict:
-    """What the logs tell of the end of a job that Slurm says has failed; else Slurm's word."""
-    if by_slurm.state is not State.FAILED or by_logs.cls is None:
-        return by_slurm
-    if by_logs.state not in (State.FAILED, State.HUNG):
-        return by_slurm
-    return dataclasses.replace(
-        by_logs,
-        state=State.FAILED,
-        ended_by=by_slurm.ended_by or by_logs.ended_by,
-        against=(*by_logs.against, *by_slurm.against),
-        missing=tuple(dict.fromkeys((*by_logs.missing, *by_slurm.missing))),
-        next=tuple(dict.fromkeys((*by_logs.next, *by_slurm.next))),
-    )
 
 
 def _print(verdict: Verdict, options: Options) -> None:

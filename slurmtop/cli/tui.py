@@ -19,11 +19,13 @@ from slurmtop.cli.world import make_world
 from slurmtop.cli.zone import LocalZone
 from slurmtop.collect.cluster_info import ClusterInfo, read_cluster_info, scancel_sends_many
 from slurmtop.collect.facts import gather_job_facts
+from slurmtop.collect.judging import judge_again
+from slurmtop.collect.log_verdict import judge_beside
 from slurmtop.collect.poller import Poller, Source, SourceFailed
 from slurmtop.collect.sacct import Accounting
 from slurmtop.collect.sinfo import NodeSource, every_s
 from slurmtop.config import Config
-from slurmtop.model.facts import JobFacts
+from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.job import Job
 from slurmtop.model.node import Node
 from slurmtop.model.ports import RunnerError
@@ -206,7 +208,11 @@ def make_services(
             siblings=siblings,
             want_expected_start=ask_start,
             me=wiring.who,
+            judge_logs=judge_beside,
         )
+
+    async def judge_logs(facts: JobFacts) -> LogsSay | None:
+        return await judge_again(wiring.runner, wiring.clock, facts, judge_beside)
 
     return Services(
         runner=wiring.runner,
@@ -219,6 +225,7 @@ def make_services(
         watch_gpus=make_watch_gpus(wiring, config) if wiring.live or demo else None,
         job_gpu_use=None if job_use is None else job_use.use_of,
         gather_facts=gather_facts,
+        judge_logs=judge_logs,
         way_to_nodes=wiring.way_to_nodes,
         executor=executor,
         world=make_world(wiring, os.environ),

@@ -14,6 +14,7 @@ from slurmtop.cli.options import Options
 from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.cluster_info import read_cluster_info
 from slurmtop.collect.facts import gather_job_facts
+from slurmtop.collect.log_verdict import JudgeLogs, judge_beside
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.recorded import recorded_job
 from slurmtop.collect.sacct import Accounting
@@ -65,19 +66,21 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
     return exit_status(facts, verdict)
 
 
-async def gather(wiring: Wiring, job_id: str) -> JobFacts:
+async def gather(
+    wiring: Wiring, job_id: str, *, judge_logs: JudgeLogs | None = judge_beside
+) -> JobFacts:
     """The facts of one job, accounting and all.
 
     In a replay the job may stand in a recorded queue although nobody asked about it alone.
     """
-    facts = await _gather(wiring, job_id)
+    facts = await _gather(wiring, job_id, judge_logs)
     if wiring.replay is None or facts.controller_answered or known_anywhere(facts):
         return facts
     found = recorded_job(wiring.replay, job_id, cluster=wiring.cluster)
     if found is None:
         return facts
     wiring.replay.queue_at = found.at
-    facts = await _gather(wiring, job_id, found.job, found.siblings)
+    facts = await _gather(wiring, job_id, judge_logs, found.job, found.siblings)
     said = Missing(
         "slurm",
         f"{_ONLY_QUEUE} {job_id} alone in this recording: what is said here is from"
@@ -98,7 +101,11 @@ def _labelled(verdict: Verdict, at: datetime) -> Verdict:
 
 
 async def _gather(
-    wiring: Wiring, job_id: str, job: Job | None = None, siblings: tuple[Job, ...] = ()
+    wiring: Wiring,
+    job_id: str,
+    judge_logs: JudgeLogs | None,
+    job: Job | None = None,
+    siblings: tuple[Job, ...] = (),
 ) -> JobFacts:
     return await gather_job_facts(
         wiring.runner,
@@ -111,6 +118,7 @@ async def _gather(
         siblings=siblings,
         want_expected_start=True,
         me=wiring.who,
+        judge_logs=judge_logs,
     )
 
 

@@ -13,14 +13,17 @@ from typing import Any, TypeVar
 
 from slurmtop.collect.asking import slurm_id
 from slurmtop.collect.clock import within
-from slurmtop.collect.log_facts import Span, log_paths, read_log_facts, recorded_log
+from slurmtop.collect.judging import Judging
+from slurmtop.collect.log_facts import Span, log_paths, recorded_log
+from slurmtop.collect.log_pool import ReaderLost
+from slurmtop.collect.log_verdict import JudgeLogs
 from slurmtop.collect.meant import belongs, meant, one_run, same_job
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.collect.sacct import Accounting
 from slurmtop.collect.scontrol import show_job
 from slurmtop.collect.squeue import QueueSource, fetch_expected_start
 from slurmtop.collect.who import Who
-from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
+from slurmtop.model.facts import JobFacts, LogFacts, LogsSay, LogStatus
 from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, Phase, ReasonInfo
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.snapshot import Trouble
@@ -51,15 +54,16 @@ async def gather_job_facts(
     budget_s: float = BUDGET_S,
     want_expected_start: bool = False,
     me: Who | None = None,
+    judge_logs: JudgeLogs | None = None,
 ) -> JobFacts:
     """What is known of the job ``asked`` for, after ``budget_s`` seconds at the latest.
 
     ``job`` and ``siblings`` are what the queue said before: then it is not asked again, and
     whether the controller answers now is for ``scontrol`` to tell. ``accounting`` None means
     that it must not be asked. It is asked where the controller has forgotten the job, does not
-    answer, or has seen it end.
+    answer, or has seen it end. ``judge_logs`` None: the logs are looked at, but not judged.
     """
-    gathering = _Gathering(runner, clock, asked, cluster, mark, budget_s)
+    gathering = _Gathering(runner, clock, asked, cluster, mark, budget_s, judge_logs)
     known = None if job is None else (job, *siblings)
     rows, detail_bytes = await asyncio.gather(gathering.queue(known), gathering.detail())
     found, others, detail = gathering.join(rows, detail_bytes)
@@ -78,6 +82,7 @@ async def gather_job_facts(
             gathering.expected_start(found if want_expected_start else None),
             gathering.logs(found, detail),
         )
+    logs_say = await gathering.logs_say(found, history)
     return JobFacts(
         asked=asked,
         cluster=cluster,
@@ -92,6 +97,7 @@ async def gather_job_facts(
         exit=_exit(found, detail, history, _stdout_path(found, detail, logs)),
         expected_start=expected_start,
         logs=logs,
+        logs_say=logs_say,
         missing=tuple(gathering.missing),
         viewer=None if me is None else me.name,
         viewer_uid=None if me is None else me.uid,
@@ -109,6 +115,7 @@ class _Gathering:
         cluster: str,
         mark: bytes | None,
         budget_s: float,
+        judge_logs: JudgeLogs | None,
     ) -> None:
         self.missing: list[Missing] = []
         self._runner = runner
@@ -118,6 +125,7 @@ class _Gathering:
         self._cluster = cluster
         self._mark = mark
         self._budget_s = budget_s
+        self._judging = Judging(runner, judge_logs)
         self._began = clock.monotonic()
 
     def _left(self, part: float) -> float:
@@ -259,8 +267,8 @@ class _Gathering:
     async def _log(
         self, label: str, path: str, owner: str, why: str = "", written: Span | None = None
     ) -> LogFacts:
-        reading = read_log_facts(self._runner, label, path, why=why, written=written)
         try:
+            reading = self._judging.read(label, path, why, written)
             log = await within(self._clock, reading, self._left(1.0), name=path)
         except TimeoutError:
             log = LogFacts(
@@ -269,6 +277,22 @@ class _Gathering:
         if written is None:
             self.missing.extend(_missing_log(log, path, owner))
         return log
+
+    async def logs_say(
+        self, job: Job | None, history: Sequence[AccountingRecord]
+    ) -> LogsSay | None:
+        """What the logs of the newest run tell; None where there is nothing to judge."""
+        source = job or next((row for row in history if row.id.step is None), None)
+        judging = self._judging.say(source)
+        try:
+            return await within(self._clock, judging, self._left(1.0), name="judging the logs")
+        except TimeoutError:
+            why = "Its logs were not judged: that took too long."
+        except ReaderLost as error:
+            why = f"Its logs were not judged: {error}."
+        paths = (log.path for log in self._judging.of_run(source))
+        self.missing.append(Missing("log", why, shlex.join(("slurmtop", "triage", *paths))))
+        return None
 
 
 def _missing_log(log: LogFacts, path: str, owner: str) -> tuple[Missing, ...]:

@@ -5,7 +5,7 @@ which it does when slurmtop is gone, however it went. It touches no file.
 
 Orders, each a tuple: ``("open", key, name, year)``, ``("feed", key, bytes)``,
 ``("skip", key, count)``, ``("finish", key, size)``; each ``finish`` is answered by
-``(key, traces, trouble)``.
+``(key, traces)``, and ``("judge", key, logs, runs)`` by ``(key, what they say)``.
 """
 
 import os
@@ -32,10 +32,17 @@ def serve(connection: "Connection[Any, Any]") -> None:
         elif order == "skip":
             readers[key].skip(rest[0])
         else:
+            answer = _judge(*rest) if order == "judge" else readers.pop(key).finish(size=rest[0])
             try:
-                connection.send((key, readers.pop(key).finish(size=rest[0])))
+                connection.send((key, answer))
             except OSError:
                 return
+
+
+def _judge(logs: Any, runs: Any) -> Any:
+    from slurmtop.collect.log_verdict import judge_now
+
+    return judge_now(logs, runs)
 
 
 def main() -> None:

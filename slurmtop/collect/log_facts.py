@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from slurmtop.collect.log_files import checked_stat, log_status
+from slurmtop.collect.log_verdict import END_BYTES as JUDGED_BYTES
+from slurmtop.collect.log_verdict import LogBytes
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import AccountingRecord, Job, JobDetail
+from slurmtop.model.job import AccountingRecord, Job, JobDetail, Phase
 from slurmtop.model.ports import FileStat, Runner, RunnerError
 from slurmtop.parse.logs.errors import find_first_error, find_slurm_line
 from slurmtop.parse.logs.lines import split_lines
@@ -29,14 +31,27 @@ async def read_log_facts(
     belongs to some other job, and then the path is unknown. Never raises for what is wrong with
     the file.
     """
+    return (await read_log(runner, label, path, why=why, written=written, most=END_BYTES))[0]
+
+
+async def read_log(
+    runner: Runner,
+    label: str,
+    path: str,
+    *,
+    why: str = "",
+    written: "Span | None" = None,
+    most: int = JUDGED_BYTES,
+) -> tuple[LogFacts, LogBytes | None]:
+    """As :func:`read_log_facts`, and ``most`` bytes of each end, from the same reads."""
     try:
         stat = await checked_stat(runner, path)
         if written is not None and not written.holds(stat.mtime):
-            return LogFacts(label=label, path=None, status=LogStatus.UNKNOWN_PATH)
-        return await _both_ends(runner, label, path, stat, why)
+            return LogFacts(label=label, path=None, status=LogStatus.UNKNOWN_PATH), None
+        return await _both_ends(runner, label, path, stat, why, most)
     except (OSError, RunnerError) as error:
         status, reason = log_status(error)
-        return LogFacts(label=label, path=path, status=status, why=reason)
+        return LogFacts(label=label, path=path, status=status, why=reason), None
 
 
 async def newer_log_facts(runner: Runner, logs: Sequence[LogFacts]) -> tuple[LogFacts, ...] | None:
@@ -46,6 +61,15 @@ async def newer_log_facts(runner: Runner, logs: Sequence[LogFacts]) -> tuple[Log
     """
     out = [await _newer(runner, log) for log in logs]
     return tuple(out) if any(new is not old for new, old in zip(out, logs, strict=True)) else None
+
+
+def errs_anew(old: Sequence[LogFacts], new: Sequence[LogFacts]) -> bool:
+    """Is there an error line, or a word of Slurm, that was not there before?"""
+
+    def told(logs: Sequence[LogFacts]) -> list[tuple[object, ...]]:
+        return [(one.path, one.first_error, one.late_error, one.slurm_line) for one in logs]
+
+    return told(old) != told(new)
 
 
 async def _newer(runner: Runner, log: LogFacts) -> LogFacts:
@@ -64,17 +88,34 @@ async def _newer(runner: Runner, log: LogFacts) -> LogFacts:
     return await read_log_facts(runner, log.label, log.path, why=why)
 
 
-async def _both_ends(runner: Runner, label: str, path: str, stat: FileStat, why: str) -> LogFacts:
+async def _both_ends(
+    runner: Runner, label: str, path: str, stat: FileStat, why: str, most: int
+) -> tuple[LogFacts, LogBytes]:
+    parts = await _read_ends(runner, path, stat.size, most)
+    read = LogBytes(path=path, size=stat.size, year=stat.mtime.year, parts=parts)
+    return await _facts_of(label, path, stat, why, read), read
+
+
+async def _read_ends(
+    runner: Runner, path: str, size: int, most: int
+) -> tuple[tuple[int, bytes], ...]:
+    if size <= 2 * most:
+        return ((0, await runner.read(path, 0, size)),)
+    head = await runner.read(path, 0, most)
+    return ((0, head), (size - most, await runner.read(path, size - most, most)))
+
+
+async def _facts_of(label: str, path: str, stat: FileStat, why: str, read: LogBytes) -> LogFacts:
     whole = stat.size <= 2 * END_BYTES
-    head = await runner.read(path, 0, stat.size if whole else END_BYTES)
+    (_, head), (tail_at, tail) = read.parts[0], read.parts[-1]
+    head = head if whole else head[:END_BYTES]
     first = split_lines(head)
     last: tuple[LogLine, ...] = ()
     if not whole:
         if not head.endswith(b"\n"):
             first = first[:-1]
-        start = stat.size - END_BYTES
-        tail = await runner.read(path, start, END_BYTES)
-        last = split_lines(tail, offset=start, number=None, starts_inside=True)
+        start = max(0, stat.size - END_BYTES - tail_at)
+        last = split_lines(tail[start:], offset=tail_at + start, number=None, starts_inside=True)
     # Thousands of lines: other tasks get their turn between the searches.
     await asyncio.sleep(0)
     # Of two ends with a hole between them each is searched for itself.
@@ -107,6 +148,12 @@ def _error_after(progress: Progress | None, lines: Sequence[LogLine]) -> LogLine
     if progress is None:
         return None
     return find_first_error(line for line in lines if line.offset > progress.line.offset)
+
+
+def same_run(source: Job | AccountingRecord, written: datetime | None) -> bool:
+    """May the newest run have written to a log that was last written then?"""
+    begun = None if source.state.phase is Phase.PENDING else source.start
+    return begun is None or written is None or written >= begun - _BEFORE_START
 
 
 class Span:

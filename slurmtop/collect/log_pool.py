@@ -1,7 +1,8 @@
 """Two processes that parse logs side by side, for when one core would take too long.
 
 Bytes are read by slurmtop itself, through its Runner, and handed over; what comes back are the
-traces of a whole source. A child that ends early costs the sources that it had.
+traces of a whole source, or what all logs of one job say. A child that ends early costs the
+sources that it had.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from slurmtop.model.facts import LogsSay
 from slurmtop.model.trace import Traces
 
 PROCESSES = 2
@@ -48,7 +50,7 @@ class _Child:
             theirs.close()
         self._connection: Connection[Any, Any] = Connection(ours.detach())
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[int, asyncio.Future[Traces]] = {}
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._sending = asyncio.Lock()
         self._lost = False
         self._thread = threading.Thread(target=self._receive, name="parsed logs", daemon=True)
@@ -65,11 +67,12 @@ class _Child:
             except (OSError, ValueError):
                 raise ReaderLost(_GONE) from None
 
-    async def finish(self, key: int, size: int | None) -> Traces:
-        future: asyncio.Future[Traces] = self._loop.create_future()
+    async def ask(self, order: str, key: int, *what: Any) -> Any:
+        """What the child answers to an order that has an answer."""
+        future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[key] = future
         try:
-            await self.send("finish", key, size)
+            await self.send(order, key, *what)
             return await future
         finally:
             self._waiting.pop(key, None)
@@ -77,17 +80,17 @@ class _Child:
     def _receive(self) -> None:
         try:
             while True:
-                key, traces = self._connection.recv()
-                self._loop.call_soon_threadsafe(self._answer, key, traces)
+                key, answer = self._connection.recv()
+                self._loop.call_soon_threadsafe(self._answer, key, answer)
         except (EOFError, OSError, TypeError, ValueError):
             # RuntimeError: the loop is closed, nobody waits any more.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._lose)
 
-    def _answer(self, key: int, traces: Traces) -> None:
+    def _answer(self, key: int, answer: object) -> None:
         future = self._waiting.get(key)
         if future is not None and not future.done():
-            future.set_result(traces)
+            future.set_result(answer)
 
     def _lose(self) -> None:
         self._lost = True
@@ -127,7 +130,8 @@ class PooledSource:
     async def finish(self, size: int | None) -> Traces:
         await self._open()
         try:
-            return await self._child.finish(self._key, size)
+            traces: Traces = await self._child.ask("finish", self._key, size)
+            return traces
         finally:
             self._child.open_sources -= 1
 
@@ -147,11 +151,19 @@ class ParsePool:
 
     def open(self, name: str, year: int | None) -> PooledSource:
         """A new source, in the child that has the fewest."""
-        if not self._children:
-            self._children = [_Child() for _ in range(self._processes)]
-        child = min(self._children, key=lambda one: one.open_sources)
+        child = self._least_busy()
         child.open_sources += 1
         return PooledSource(child, next(self._keys), name, year)
+
+    async def judge(self, *what: object) -> LogsSay | None:
+        """What :func:`~slurmtop.collect.log_verdict.judge_now` says of ``what``."""
+        said: LogsSay | None = await self._least_busy().ask("judge", next(self._keys), *what)
+        return said
+
+    def _least_busy(self) -> _Child:
+        if not self._children:
+            self._children = [_Child() for _ in range(self._processes)]
+        return min(self._children, key=lambda one: one.open_sources)
 
     def close(self) -> None:
         for child in self._children:

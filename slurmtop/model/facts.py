@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, ReasonInfo
-from slurmtop.model.verdict import Missing
+from slurmtop.model.verdict import Evidence, Missing, Verdict
 
 
 class LogStatus(StrEnum):
@@ -66,6 +66,36 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """The one process that SIGKILL ended while no line says who sent it, as its launcher told.
+
+    ``task`` is srun's number, ``rank`` the global rank where a line tells it.
+    """
+
+    evidence: Evidence
+    task: int | None = None
+    rank: int | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsSay:
+    """What the logs of a job's newest run tell by themselves, before Slurm's word is heard.
+
+    ``hard``: an end was made that no later line takes back (a process ended, the watchdog took
+    one down). ``moved_on``: steps stand behind the first failure, so that the job went on without
+    what failed. ``only_newest`` is false where earlier runs may have written among these lines.
+    """
+
+    verdict: Verdict
+    hard: bool = False
+    moved_on: bool = False
+    killed: Killed | None = None
+    world_size: int | None = None
+    only_newest: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
     """Everything known about one job at ``now``.
 
@@ -92,6 +122,8 @@ class JobFacts:
     exit: ExitMeaning | None = None
     expected_start: datetime | None = None
     logs: tuple[LogFacts, ...] = ()
+    logs_say: LogsSay | None = None
+    """What the logs were judged to tell; None where that was not asked, or no log was read."""
     missing: tuple[Missing, ...] = ()
     viewer: str | None = None
     """Who asks; None where that is not known. Only what this user may do is offered."""

@@ -23,6 +23,7 @@ from slurmtop.triage.subject import (
     Subject,
     clause,
     first_error,
+    got_over,
     log_evidence,
     ran_text,
     read_log_step,
@@ -134,8 +135,8 @@ def _explain_failed(subject: Subject, state: JobState) -> Verdict:
     launch = _launch_failure(subject, state)
     by_uid = _by_uid(subject, state)
     ended_by = _ended_by(subject, kind, state, by_uid)
-    from_outside = launch or ended_by in (EndedBy.USER, EndedBy.SLURM)
-    own_error = error if state.base == "FAILED" and not from_outside else None
+    not_why = launch or ended_by in (EndedBy.USER, EndedBy.SLURM) or got_over(subject)
+    own_error = error if state.base == "FAILED" and not not_why else None
     cls = _class(subject, kind, state, ended_by, own_error, launch, by_uid)
     culprits = _failed_nodes(subject, logs) if state.base == "NODE_FAIL" else ()
     evidence = _evidence(subject, logs, error, ended_by, culprits, launch)
@@ -287,10 +288,12 @@ def _evidence(
         says = "the first error of the log"
         if ended_by is EndedBy.USER or ended_by is EndedBy.SLURM:
             says = "an error in the log; it may only be the effect of being ended"
+        elif got_over(subject):
+            says = "an error in the log that it got over"
         if subject.restarts:
             says += f"; after {subject.restarts} restarts it may be from an earlier attempt"
         item = log_evidence(*error, says)
-        own = ended_by not in (EndedBy.USER, EndedBy.SLURM) and not launch
+        own = ended_by not in (EndedBy.USER, EndedBy.SLURM) and not launch and not got_over(subject)
         out.insert(0 if own and not culprits else len(out), item)
     out.extend(
         sacct_evidence(subject, row, "a step of it")

@@ -18,6 +18,7 @@ from slurmtop.triage.subject import (
     CLOCKS_APART,
     Subject,
     first_error,
+    got_over,
     log_evidence,
     read_log_step,
     read_logs,
@@ -49,7 +50,8 @@ def explain_running(subject: Subject) -> Verdict:
     quiet_s = _quiet_s(subject, freshest)
     moving = quiet_s is not None and quiet_s < QUIET_AFTER_S
     progress = _progress(logs)
-    error = _error(logs, progress)
+    found = _error(logs, progress)
+    error = None if got_over(subject) else found
     # Steps are the sign of life; an error that is newer than all of them takes it back.
     healthy = moving and (error is None or (progress is not None and not error.late))
     return Verdict(
@@ -62,7 +64,7 @@ def explain_running(subject: Subject) -> Verdict:
         summary=_summary(subject, progress, quiet_s, moving, error),
         since=_since(freshest, progress, error),
         evidence=_evidence(subject, logs, progress, error, healthy),
-        against=_against(subject, error, healthy),
+        against=_against(subject, found, healthy),
         missing=(*facts.missing, *(() if healthy else _would_tell(subject))),
         next=_next(subject, logs, None if healthy else error),
         made_at=facts.now,

@@ -9,7 +9,7 @@ from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus
 from slurmtop.model.job import AccountingRecord, Job, JobDetail, JobState, LimitKind
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text
-from slurmtop.model.verdict import Evidence, NextStep
+from slurmtop.model.verdict import Evidence, NextStep, State
 
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
 #: The clocks of the file server and of the controller may differ by this much.
@@ -251,7 +251,12 @@ def sacct_evidence(subject: Subject, record: AccountingRecord, says: str) -> Evi
 def log_evidence(log: LogFacts, line: LogLine, says: str) -> Evidence:
     """A line of a log with its place."""
     return Evidence(
-        family="log", source=log.path or log.label, text=line.text, says=says, line=line.number
+        family="log",
+        source=log.path or log.label,
+        text=line.text,
+        says=says,
+        line=line.number,
+        offset=line.offset,
     )
 
 
@@ -283,6 +288,12 @@ def first_error(logs: tuple[LogFacts, ...]) -> tuple[LogFacts, LogLine] | None:
     """The first error line: of stderr where there is one, else of stdout."""
     ordered = sorted(logs, key=lambda log: log.label != "stderr")
     return next(((log, log.first_error) for log in ordered if log.first_error), None)
+
+
+def got_over(subject: Subject) -> bool:
+    """Do the logs, read as a whole, show a run that went on after whatever error they hold?"""
+    say = subject.facts.logs_say
+    return say is not None and say.only_newest and say.verdict.state is State.HEALTHY
 
 
 def read_log_step(log: LogFacts, line: LogLine | None) -> NextStep | None:

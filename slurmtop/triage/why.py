@@ -11,6 +11,7 @@ from slurmtop.model.job import AccountingRecord, JobState, Phase
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Confidence, Evidence, NextStep, State, Verdict
+from slurmtop.triage.combined import combined
 from slurmtop.triage.ended import explain_ended
 from slurmtop.triage.pending import (
     array_text,
@@ -28,11 +29,12 @@ _LOST_END_S = 3_600.0
 def explain_job(facts: JobFacts) -> Verdict:
     """What is going on with one job, why, how we know, and what to do now.
 
-    First form: Slurm and the logs only. It names no rank; ``culprits`` holds at most a node
-    that Slurm itself reported as failed. Never raises for facts that are missing.
+    Slurm and the logs only. Without judged logs (``facts.logs_say``) it names no rank, and
+    ``culprits`` holds at most a node that Slurm itself reported as failed. Never raises for facts
+    that are missing.
     """
     subject = Subject(facts)
-    verdict = _explain(subject)
+    verdict = combined(subject, _explain(subject))
     if "_" not in facts.asked and "+" not in facts.asked and facts.siblings:
         verdict = _with_siblings(subject, verdict)
     return verdict

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from slurmtop.collect.metered import Ran
 from slurmtop.config import Config
-from slurmtop.model.facts import JobFacts
+from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.look import HostLook
@@ -99,6 +99,12 @@ class GatherFacts(Protocol):
     ) -> JobFacts: ...
 
 
+class JudgeLogsAgain(Protocol):
+    """Reads the logs of ``facts`` anew and tells what they say now; None where it cannot."""
+
+    async def __call__(self, facts: JobFacts) -> LogsSay | None: ...
+
+
 class ActionExecutor(Protocol):
     """Does a confirmed action and reads back what became of it.
 
@@ -150,6 +156,8 @@ class Services:
     executor: ActionExecutor
     world: "World"
     """What a plan may ask Slurm before its dialog opens."""
+    judge_logs: JudgeLogsAgain | None = None
+    """None where logs are only looked at (in tests of screens)."""
     watch_gpus: WatchGpus | None = None
     """None where nothing can be asked of nodes (a recording without them, a site that forbids)."""
     open_nodes: OpenNodes | None = None

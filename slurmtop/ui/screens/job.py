@@ -9,14 +9,12 @@ from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
 from slurmtop.collect.batch_script import read_batch_script, script_number
-from slurmtop.collect.log_facts import newer_log_facts
+from slurmtop.collect.log_facts import errs_anew, newer_log_facts
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.script import ScriptStatus
-from slurmtop.parse.mask import mask
 from slurmtop.triage.why import explain_job
-from slurmtop.triage.words import four_lines
 from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.bindings import bindings_for
 from slurmtop.ui.messages import (
@@ -43,8 +41,8 @@ from slurmtop.ui.widgets.script_view import ScriptView
 from slurmtop.ui.widgets.tab_bar import TabBar
 from slurmtop.ui.widgets.why_view import WhyView
 
+
 TABS = ("Why", "GPUs", "Logs", "Script")
-COPY_WIDTH = 400
 #: While a running job's verdict is looked at, it is made anew this often, and its logs are
 #: looked at this often in between.
 JUDGE_S = 60.0
@@ -58,12 +56,8 @@ class JobScreen(JobKeys):
     asked for once a minute, and judged again sooner where its log has grown.
     """
 
-    SCOPES = ("job", "gpus", "logs")
-    BINDINGS: ClassVar = [
-        *bindings_for("job"),
-        *bindings_for("gpus"),
-        *bindings_for("logs"),
-    ]
+    SCOPES = ("job", "why", "gpus", "logs")
+    BINDINGS: ClassVar = [binding for scope in SCOPES for binding in bindings_for(scope)]
     DEFAULT_CSS = f"""
     JobScreen > #job-header {{ height: {HEADER_LINES}; }}
     """
@@ -238,6 +232,9 @@ class JobScreen(JobKeys):
         """Judge by what Slurm said last and by what stands in the logs now."""
         services = self.services
         logs = await newer_log_facts(services.runner, facts.logs)
+        said = facts.logs_say
+        if logs is not None and services.judge_logs is not None and errs_anew(facts.logs, logs):
+            said = await services.judge_logs(replace(facts, logs=logs))
         if (logs is None and not anyway) or facts is not self.facts:
             return
         self._judged_at = services.clock.monotonic()
@@ -247,6 +244,7 @@ class JobScreen(JobKeys):
             job=self.tool.job_now(self.key) or facts.job,
             queue_at=self._seen_at(),
             logs=facts.logs if logs is None else logs,
+            logs_say=said,
             controller_answered=self.tool.health.failure is None,
         )
         self.why.show_state(replace(self.why.state, verdict=explain_job(self.facts)))
@@ -325,6 +323,10 @@ class JobScreen(JobKeys):
     def _tab_picked(self, event: TabBar.Picked) -> None:
         self._show_tab(event.index)
 
+    def pick_tab(self, name: str) -> None:
+        """Show the tab that is called so."""
+        self._show_tab(TABS.index(name))
+
     def action_next_tab(self) -> None:
         self._show_tab((self.tab + 1) % len(TABS))
 
@@ -338,8 +340,10 @@ class JobScreen(JobKeys):
             self.gpus.move(how)
         elif TABS[self.tab] == "Logs":
             self.logs.scroll_view(how)
+        elif TABS[self.tab] == "Script":
+            self.script.scroll_by(how)
         else:
-            (self.script if TABS[self.tab] == "Script" else self.why).scroll_by(how)
+            self.why.move(how)
 
     # Script
 
@@ -363,20 +367,16 @@ class JobScreen(JobKeys):
         job = self.job
         if action == "expected_start":
             return job is not None and job.state.phase is Phase.PENDING
+        verdict = self.why.state.verdict
         if action == "copy":
-            return self.why.state.verdict is not None
+            return verdict is not None
+        if action == "act_on_verdict":
+            return verdict is not None and bool(verdict.next)
         return True
 
     def action_expected_start(self) -> None:
         self._show_tab(0)
         self._gather(ask_start=True)
-
-    def action_copy(self) -> None:
-        verdict = self.why.state.verdict
-        if verdict is not None:
-            lines = "\n".join(four_lines(verdict, COPY_WIDTH))
-            self.app.copy_to_clipboard(mask(lines.encode()).decode("utf-8", errors="replace"))
-            self.notify("copied the four lines", markup=False, timeout=3)
 
     def selection(self) -> Selection:
         verdict = self.why.state.verdict

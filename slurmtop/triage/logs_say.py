@@ -1,0 +1,112 @@
+"""What the joined logs of one job say, small enough to be carried with its facts."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from slurmtop.model.events.launch import ChildEnded, ElasticFailure
+from slurmtop.model.events.program import Closing, ProgramSays, Step
+from slurmtop.model.events.slurm import SlurmNote, StepEnded, StepNote, TaskExit
+from slurmtop.model.facts import Killed, LogsSay
+from slurmtop.model.trace import Event
+from slurmtop.model.verdict import State
+from slurmtop.triage.ending import how_it_ended
+from slurmtop.triage.failures import failures, signal_of
+from slurmtop.triage.finding import Shown, evidence_of
+from slurmtop.triage.judge import judge
+from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules.exits import tasks_are_ranks
+
+_SIGKILL = 9
+_Exit = TaskExit | ChildEnded | ElasticFailure
+#: Behind one of these Slurm itself, or a person, kills what is left.
+_CLEARING_UP = frozenset({StepNote.ABORTED, StepNote.TERMINATING, StepNote.REVOKED})
+
+
+def logs_say(
+    picture: Picture, *, only_newest: bool = True, now: datetime | None = None
+) -> LogsSay | None:
+    """The verdict of the logs and what Slurm's word is weighed with; None where no line is."""
+    if not any(source.lines for source in picture.traces.sources):
+        return None
+    ending = how_it_ended(picture)
+    return LogsSay(
+        verdict=judge(picture, now=now),
+        hard=ending.hard or ending.state is State.HUNG,
+        moved_on=_moved_on(picture),
+        killed=killed_alone(picture),
+        world_size=picture.world_size,
+        only_newest=only_newest,
+    )
+
+
+def _moved_on(picture: Picture) -> bool:
+    """Does a step, or the end of the training, stand behind the first failure?"""
+    failed = [event for _, event in failures(picture)]
+    first = picture.earliest(failed)
+    if first is None:
+        return False
+    done = (e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED)
+    return any(picture.before(first.at, move.at) for move in (*picture.of(Step), *done))
+
+
+def killed_alone(picture: Picture) -> Killed | None:
+    """The process that SIGKILL ended while nothing else had ended, by its launcher's first word.
+
+    None where more than one was killed so, where another ended before, and where Slurm or a
+    person was ending the step: whoever is killed then is a victim.
+    """
+    killed = [event for event in _exits(picture) if _counts(event)]
+    first = picture.earliest(killed)
+    if first is None or _ended_before(picture, first):
+        return None
+    task, rank, host = told = _who(picture, first)
+    if told == (None, None, None) or any(_who(picture, other) != told for other in killed):
+        return None
+    family = "slurm" if isinstance(first, TaskExit) else "log"
+    shown = Shown(first.at, "it was killed (SIGKILL) before any other ended", family)
+    return Killed(evidence=evidence_of(picture, (shown,))[0], task=task, rank=rank, host=host)
+
+
+def _exits(picture: Picture) -> Iterator[_Exit]:
+    yield from picture.of(TaskExit)
+    yield from picture.of(ChildEnded)
+    yield from picture.of(ElasticFailure)
+
+
+def _counts(event: _Exit) -> bool:
+    """Killed, and not by the agent of torchrun, whose table marks who ended first."""
+    if signal_of(event.exit_code, event.signal) != _SIGKILL:
+        return False
+    return not isinstance(event, ElasticFailure) or event.first
+
+
+def _ended_before(picture: Picture, first: _Exit) -> bool:
+    """Had another process ended, or was the step being ended, before this one was killed?
+
+    What stands in another file without a time may have been before. torchrun writes its table
+    when all is over, and gives the time of each end.
+    """
+    if isinstance(first, ElasticFailure):
+        times = (e.seconds for e in picture.of(ElasticFailure) if e.at != first.at)
+        before = (e for e in times if e is not None and first.seconds is not None)
+        return any(seconds < (first.seconds or 0.0) for seconds in before)
+    earlier: list[Event] = [e for e in _exits(picture) if e.exit_code != 0 or e.signal]
+    earlier += [e for e in picture.of(SlurmNote) if e.note in _CLEARING_UP]
+    earlier += picture.of(StepEnded)
+    return any(
+        picture.before(other.at, first.at) is not False
+        for other in earlier
+        if other.at != first.at and not isinstance(other, ElasticFailure)
+    )
+
+
+def _who(picture: Picture, event: _Exit) -> tuple[int | None, int | None, str | None]:
+    """(task, rank, host) of the process that ended, as far as its teller says."""
+    if isinstance(event, TaskExit):
+        if len(event.tasks) != 1 or len(event.hosts) != 1:
+            return None, None, None
+        task = event.tasks[0]
+        rank = task if tasks_are_ranks(picture) else None
+        return task, rank, picture.name_of(event.hosts[0])
+    named = event.host if isinstance(event, ElasticFailure) else event.node
+    return None, event.rank, None if named is None else picture.name_of(named)
