@@ -154,34 +154,41 @@ class Survivals:
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
-        self._moves: dict[str, list[Step | ProgramSays]] = {}
+        #: The last move of each (source, rank); of a rank that is not known, also the last one
+        #: that shows the work whole.
+        self._last: dict[tuple[str, int | None], Step | ProgramSays] = {}
+        self._whole: dict[str, Step | ProgramSays] = {}
         self._last_end: dict[str, int] = {}
         finished = (e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED)
         moves: list[Step | ProgramSays] = [*picture.of(Step), *finished]
-        for move in moves:
-            self._moves.setdefault(move.at.source, []).append(move)
+        for move in sorted(moves, key=lambda event: event.at.order):
+            rank = picture.rank_of(move.at)
+            self._last[move.at.source, rank] = move
+            if rank is None and isinstance(move, Step) and move.done == move.total is not None:
+                self._whole[move.at.source] = move
+        moving = {source for source, _ in self._last}
         for event in picture.of(Event):
-            if event.at.source in self._moves and grade(event) is Grade.ENDED:
+            if event.at.source in moving and grade(event) is Grade.ENDED:
                 self._last_end[event.at.source] = event.at.order
 
     def __call__(self, at: Where) -> bool:
-        moves = self._moves.get(at.source, ())
-        return any(move.at.order > at.order and self._tells(at, move) for move in moves)
+        rank = self._picture.rank_of(at)
+        own = self._last.get((at.source, rank))
+        if own is not None and own.at.order > at.order:
+            ended = self._last_end.get(at.source, -1) if rank is None else -1
+            if own.at.order > ended:
+                return True
+        return self._outlived(at)
 
-    def _tells(self, at: Where, move: Step | ProgramSays) -> bool:
-        rank, mover = self._picture.rank_of(at), self._picture.rank_of(move.at)
-        if rank is not None and mover is not None:
-            return rank == mover
-        if mover is None and _long_after(self._picture, at, move):
+    def _outlived(self, at: Where) -> bool:
+        """Did unknown writers come to the end of the work, or go on for long, after it?"""
+        whole, other = self._whole.get(at.source), self._last.get((at.source, None))
+        if whole is not None and whole.at.order > at.order:
             return True
-        return rank is mover and move.at.order > self._last_end.get(at.source, -1)
-
-
-def _long_after(picture: Picture, at: Where, event: Step | ProgramSays) -> bool:
-    if isinstance(event, Step) and event.total is not None and event.done == event.total:
-        return True
-    first, second = picture.moment(at), picture.moment(event.at)
-    return first is not None and second is not None and second - first > _OUTLIVED_S
+        if other is None or other.at.order <= at.order:
+            return False
+        first, second = self._picture.moment(at), self._picture.moment(other.at)
+        return first is not None and second is not None and second - first > _OUTLIVED_S
 
 
 def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:

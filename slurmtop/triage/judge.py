@@ -18,6 +18,7 @@ from slurmtop.model.verdict import (
     EndedBy,
     Evidence,
     Missing,
+    NextStep,
     State,
     Verdict,
 )
@@ -62,7 +63,11 @@ def judge(
         missing=_each_once(missing),
         made_at=now,
     )
-    return dataclasses.replace(verdict, next=(*verdict.next, *next_of(verdict)))
+    steps: dict[str, NextStep] = {}
+    for step in (*verdict.next, *next_of(verdict)):
+        steps.setdefault(step.command, step)
+    safest_first = sorted(steps.values(), key=lambda step: step.effect != "read")
+    return dataclasses.replace(verdict, next=tuple(safest_first))
 
 
 def _ask(

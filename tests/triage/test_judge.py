@@ -10,7 +10,7 @@ from slurmtop.model.events.launch import Interrupted
 from slurmtop.model.events.program import PyException, Step
 from slurmtop.model.facts import LogStatus
 from slurmtop.model.trace import Event, Source
-from slurmtop.model.verdict import Confidence, Culprit, EndedBy, State, Verdict
+from slurmtop.model.verdict import Confidence, Culprit, EndedBy, NextStep, State, Verdict
 from slurmtop.triage import judge as judging
 from slurmtop.triage import rules
 from slurmtop.triage.finding import Finding, Shown, Weight
@@ -167,6 +167,20 @@ def test_the_four_lines_of_a_verdict_on_files_fit_a_terminal() -> None:
     assert len(lines) == 4
     assert all(len(line) <= 80 for line in lines)
     assert verdict.ended_by is EndedBy.USER
+
+
+def test_what_only_reads_comes_first_and_each_command_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = (
+        NextStep("a", "scontrol update nodename=n1", "write", ""),
+        NextStep("b", "slurmtop explain peer-died", "read", ""),
+    )
+    one = finding("peer-died", Weight.SYMPTOM, at=where(), next=steps)
+    told = verdict_of(monkeypatch, (one,), timed_out(1)).next
+    assert [step.effect for step in told] == sorted(step.effect for step in told)
+    commands = [step.command for step in told]
+    assert len(commands) == len(set(commands))
 
 
 def test_the_last_step_is_the_last_progress() -> None:
