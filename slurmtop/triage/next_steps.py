@@ -1,5 +1,6 @@
 """What a verdict on logs could not read, and what to do now, safest first."""
 
+import posixpath
 import shlex
 from collections.abc import Iterable, Iterator
 
@@ -66,6 +67,7 @@ _NCCL_LOG_DECIDES = frozenset(
     }
 )
 _LISTED_RANKS = 6
+_LISTED_HOLES = 4
 
 
 def missing_of(picture: Picture, verdict: Verdict) -> tuple[Missing, ...]:
@@ -76,21 +78,26 @@ def missing_of(picture: Picture, verdict: Verdict) -> tuple[Missing, ...]:
 
 
 def _unread(picture: Picture) -> Iterator[Missing]:
+    holes: list[Source] = []
     for source in picture.traces.sources:
-        name = shlex.quote(source.name)
         if source.status is not LogStatus.READ:
             why = f"{source.name}: {source.why or source.status.value}"
-            yield Missing("log", why, f"ls -l {name}")
-        for offset, count in source.unread:
-            why = f"{bytes_text(count)} in the middle of {source.name} were not read"
-            yield Missing("log", why, _read_hole(source, offset, count))
-
-
-def _read_hole(source: Source, offset: int, count: int) -> str:
-    """A command that shows the lines of a hole that tell something."""
-    words = "error|warn|exception|traceback|timeout|killed|xid"
-    name = shlex.quote(source.name)
-    return f"tail -c +{offset + 1} {name} | head -c {count} | grep -nEi '{words}'"
+            yield Missing("log", why, f"ls -l {shlex.quote(source.name)}")
+        elif source.why:
+            yield Missing("log", f"{source.name}: {source.why}")
+        if source.unread:
+            holes.append(source)
+    for source in holes[:_LISTED_HOLES]:
+        count = bytes_text(sum(length for _, length in source.unread))
+        why = f"{count} in the middle of {source.name} were not read"
+        yield Missing("log", why, f"slurmtop triage --whole {shlex.quote(source.name)}")
+    rest = holes[_LISTED_HOLES:]
+    if rest:
+        count = bytes_text(sum(length for source in rest for _, length in source.unread))
+        of = f"the middle of {plural(len(rest), 'more file')}"
+        folder = posixpath.commonpath([posixpath.dirname(source.name) for source in holes])
+        command = f"slurmtop triage --whole {shlex.quote(folder or '.')}"
+        yield Missing("log", f"{of} was not read, {count} in all", command)
 
 
 def _unseen(picture: Picture) -> Iterator[Missing]:

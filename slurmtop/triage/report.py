@@ -5,16 +5,15 @@ read, what to do now. Everything that came from a log is made visible; only a co
 to be copied whole, may be longer than the width.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 from slurmtop.model.text import cell_width, visible
 from slurmtop.model.verdict import Collective, Evidence, Missing, NextStep, Verdict
+from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.words import culprit_text, place_text, who_text
 
 _INDENT = "  "
-#: Ranks that are written out one by one; more are counted.
-_RANKS_SHOWN = 16
 _MISSING_SHOWN = 8
 
 
@@ -75,22 +74,9 @@ def collective_text(collective: Collective) -> str:
         words += f": {visible(collective.mismatch)}"
     if collective.missing_ranks:
         of = f" of {len(collective.expected_ranks)}" if collective.expected_ranks else ""
-        ranks = rank_list(collective.missing_ranks)
+        ranks = ranks_text(collective.missing_ranks)
         words += f"; {len(collective.missing_ranks)}{of} ranks missing: {ranks}"
     return words
-
-
-def rank_list(ranks: Iterable[int]) -> str:
-    """``0-3, 7``; cut after a few ranges."""
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    texts = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    more = len(texts) - _RANKS_SHOWN
-    return ", ".join(texts[:_RANKS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _evidence(title: str, items: tuple[Evidence, ...], width: int) -> Iterator[str]:

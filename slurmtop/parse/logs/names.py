@@ -9,10 +9,9 @@ Source: names that people, launchers and ``NCCL_DEBUG_FILE=nccl.%h.%p`` give, fo
 import re
 
 _RANK = re.compile(r"(?<![a-z])(?:global[_-]?)?rank[_.=-]?(\d{1,7})(?!\d)", re.IGNORECASE)
-_HOST_RANK = re.compile(
-    r"^(?:.*[./_-])??([A-Za-z][A-Za-z\d]*(?:-?[A-Za-z\d]+)*?\d[A-Za-z\d-]*)[._-]rank[_.=-]?\d",
-    re.IGNORECASE,
-)
+#: A word with a digit in front of the rank; where it begins is looked for from the rank on.
+_BEFORE_RANK = re.compile(r"[._-]rank[_.=-]?\d", re.IGNORECASE)
+_HOST_WORD = re.compile(r"[A-Za-z][A-Za-z\d-]{0,62}$")
 #: ``nccl.%h.%p``.
 _HOST_PID = re.compile(
     r"^(?:nccl[\w-]*|debug|log)[._]([A-Za-z][A-Za-z\d-]{1,62})\.(\d{2,10})(?:\.\w+)?$"
@@ -36,7 +35,12 @@ def rank_in_name(name: str) -> int | None:
 def host_in_name(name: str) -> str | None:
     """The host in the name of a file; None where it may be another word."""
     base = name.rpartition("/")[2]
-    for form in (_HOST_RANK, _HOST_PID, _HOST_ALONE):
+    rank = _BEFORE_RANK.search(base)
+    if rank is not None:
+        word = re.split(r"[./_]", base[: rank.start()])[-1].lstrip("-0123456789")
+        if any(map(str.isdigit, word)) and _HOST_WORD.match(word) and not _PLAIN.match(word):
+            return word
+    for form in (_HOST_PID, _HOST_ALONE):
         found = form.match(base)
         if found is not None and not _PLAIN.match(found[1]):
             return found[1]
