@@ -59,7 +59,7 @@ def timeline_lines(picture: Picture, *, width: int = 80) -> tuple[str, ...]:
             day = date
         out.append(_line(f"{clock}{' ' if entry.exact else '~'}", entry, width))
     if rest:
-        out.append("-- no time told, in the order of each file")
+        out.append("-- no time told: in each file's order")
         out.extend(_line("", entry, width) for entry in _folded(rest))
     if picture.offsets_s:
         out.append("-- clocks moved onto the others")
