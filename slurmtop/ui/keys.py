@@ -17,9 +17,9 @@ class Level(StrEnum):
 class Key:
     """``id`` is the name in the keymap file; ``action`` the Textual action it runs.
 
-    ``scope`` is ``app``, ``jobs``, ``job``, ``gpus``, ``logs`` or ``nodes``: where the key is
-    alive; ``also`` are further ones. ``footer`` says whether the short label stands in the footer
-    (at most eight a screen do).
+    ``scope`` is ``app``, ``jobs``, ``job``, ``why``, ``gpus``, ``logs`` or ``nodes``: where the
+    key is alive; ``also`` are further ones. ``footer`` says whether the short label stands in the
+    footer (at most eight a screen do).
     """
 
     id: str
@@ -144,8 +144,15 @@ KEYS: tuple[Key, ...] = (
         "job",
     ),
     Key("job.copy", ("y",), "copy", "copy", "Copy the why lines to the clipboard", "job"),
-    Key("job.up", ("k", "up"), "scroll_tab('up')", "up", "Scroll one line up", "job"),
-    Key("job.down", ("j", "down"), "scroll_tab('down')", "down", "Scroll one line down", "job"),
+    Key("job.up", ("k", "up"), "scroll_tab('up')", "up", "One line, proof or step up", "job"),
+    Key(
+        "job.down",
+        ("j", "down"),
+        "scroll_tab('down')",
+        "down",
+        "One line, proof or step down",
+        "job",
+    ),
     Key(
         "job.page_up",
         ("pageup", "ctrl+b"),
@@ -166,6 +173,15 @@ KEYS: tuple[Key, ...] = (
     Key("job.right", ("right",), "scroll_tab('right')", "right", "Scroll to the right", "job"),
     Key("job.top", ("g", "home"), "scroll_tab('home')", "top", "To the first line", "job"),
     Key("job.bottom", ("G", "end"), "scroll_tab('end')", "bottom", "To the last line", "job"),
+    Key(
+        "why.open",
+        ("enter",),
+        "open_item",
+        "open",
+        "Open the proof in its log; or do the step, or copy its command",
+        "why",
+        footer=True,
+    ),
     Key(
         "gpus.metric",
         ("m",),
@@ -249,6 +265,15 @@ KEYS: tuple[Key, ...] = (
     _acting("job.requeue", "R", "requeue", "requeue", "Put it back in the queue, or there on hold"),
     _acting("job.hold", "H", "hold", "hold", "Keep it from starting"),
     _acting("job.release", "U", "release", "release", "Let a held job start again"),
+    Key(
+        "job.act",
+        ("X",),
+        "act_on_verdict",
+        "act",
+        "Choose one of the verdict's next steps",
+        "job",
+        Level.ASK,
+    ),
     _acting("job.limit", "T", "limit", "time limit", "Set the time limit"),
     _acting("job.exclude", "D", "exclude", "exclude", "Keep a waiting job off some nodes"),
 )
@@ -278,6 +303,7 @@ def key_sign(key: str) -> str:
 #: Which scopes hear a key together: those of the app and of one screen.
 _TOGETHER = (
     frozenset({"app", "jobs"}),
+    frozenset({"app", "job", "why"}),
     frozenset({"app", "job", "gpus"}),
     frozenset({"app", "job", "logs"}),
     frozenset({"app", "nodes"}),

@@ -197,6 +197,28 @@ class LogPager:
             offset += len(data)
         return offset
 
+    async def place_of(
+        self, line: int | None, offset: int | None, progress: OnProgress
+    ) -> int | None:
+        """Where a line starts: at ``offset`` if that is known, else it is counted (from 1).
+
+        None where the file does not reach that far.
+        """
+        if offset is not None:
+            return offset if offset < self.window.size else None
+        left, at = (line or 1) - 1, 0
+        async for data in self.blocks():
+            count = data.count(b"\n")
+            if count >= left:
+                start = 0
+                for _ in range(left):
+                    start = data.index(b"\n", start) + 1
+                return at + start
+            left -= count
+            at += len(data)
+            progress(at, self.window.size)
+        return None
+
     async def blocks(self) -> AsyncIterator[bytes]:
         """The whole file from its first byte, a bounded block at a time."""
         at = 0

@@ -25,7 +25,7 @@ from slurmtop.ui.present.log import LogBar, bar_line, no_log_lines, row_line
 from slurmtop.ui.present.outcome import Progress, progress_lines
 from slurmtop.ui.present.script import script_lines
 from slurmtop.ui.present.spans import Line, plain
-from slurmtop.ui.present.why import WhyState, why_lines
+from slurmtop.ui.present.why import WhyState, why_page
 from tests.build import make_job
 from tests.fakes import START
 
@@ -99,8 +99,8 @@ def test_the_why_tab(name: str, text: str, width: int) -> None:
         first_error=line,
     )
     facts = JobFacts(asked="4711", cluster="", now=START, job=hostile_job(name, text), logs=(log,))
-    harmless(why_lines(WhyState(verdict=explain_job(facts), note=text), START, width))
-    harmless(why_lines(WhyState(failed=text), START, width))
+    harmless(why_page(WhyState(verdict=explain_job(facts), note=text), START, width).lines)
+    harmless(why_page(WhyState(failed=text), START, width).lines)
 
 
 @given(HOSTILE, HOSTILE, WIDTH)

@@ -12,6 +12,7 @@ _SCOPES = {
     _CONTROL: "Control: each of these asks before it does anything",
     "jobs": "On the Jobs screen",
     "job": "On the Job screen",
+    "why": "On the Why tab of a job",
     "gpus": "Among the GPUs of a job",
     "logs": "In a log",
     "nodes": "On the Nodes screen",

@@ -3,9 +3,12 @@
 All of a verdict that came from the cluster goes through ``visible``.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from typing import TypeVar
 
+from slurmtop.model.collective_table import Table
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text
 from slurmtop.model.verdict import (
@@ -20,6 +23,7 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage.words import first_line, four_lines, place_text
+from slurmtop.ui.present.collectives import collective_lines
 from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.spans import Line, cut_line, join_in_rows, plain, wrap
 
@@ -60,21 +64,49 @@ class WhyState:
     failed: str | None = None
     note: str | None = None
     """One more answer that a key asked for, e.g. the expected start."""
+    tables: tuple[Table, ...] = ()
+    """The collectives of the newest run, as far as its logs tell."""
 
 
-def why_lines(
+Item = Evidence | Missing | NextStep
+"""What a key can act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An item and where it stands: the lines from ``first`` up to, without, ``end``.
+
+    ``nth`` tells items apart that are equal: how many like it stand above.
+    """
+
+    item: Item
+    first: int
+    end: int
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The whole tab, and what on it a cursor can stand on, from top to bottom."""
+
+    lines: tuple[Line, ...]
+    spots: tuple[Spot, ...] = ()
+
+
+def why_page(
     state: WhyState,
     now: datetime,
     width: int,
     zone: tzinfo | None = None,
     *,
     age_s: float | None = None,
-) -> tuple[Line, ...]:
+) -> Page:
     """The whole tab, each line at most ``width`` cells.
 
     ``age_s`` is how long ago the verdict was made, as its reader felt it.
     """
     out: list[Line] = []
+    spots: list[Spot] = []
     verdict = state.verdict
     if verdict is not None:
         out.extend(_four(verdict, width))
@@ -88,11 +120,67 @@ def why_lines(
     if verdict is not None:
         out.extend(_judgement(verdict, now, width, zone, age_s))
         out.extend(_culprits(verdict.culprits, width))
-        out.extend(_evidence("Evidence", verdict.evidence, width, now, zone))
-        out.extend(_evidence("Against", verdict.against, width, now, zone))
-        out.extend(_missing(verdict.missing, width))
-        out.extend(_next(verdict.next, width))
-    return tuple(cut_line(line, width) for line in out)
+        named = {one.rank for one in verdict.culprits if one.rank is not None}
+        out.extend(collective_lines(state.tables, named, width))
+
+        def proof(item: Evidence) -> list[Line]:
+            return _evidence(item, width, now, zone)
+
+        _list(out, spots, "Evidence", verdict.evidence[:EVIDENCE_LIMIT], proof)
+        _list(out, spots, "Against", verdict.against[:EVIDENCE_LIMIT], proof)
+        _list(out, spots, "Not read", verdict.missing, lambda item: _missing(item, width))
+        _list(out, spots, "Do now", verdict.next, lambda item: _next(item, width))
+    return Page(tuple(cut_line(line, width) for line in out), tuple(spots))
+
+
+T = TypeVar("T", Evidence, Missing, NextStep)
+
+
+def _list(
+    out: list[Line],
+    spots: list[Spot],
+    title: str,
+    items: Iterable[T],
+    lines_of: Callable[[T], list[Line]],
+) -> None:
+    """A heading and its items, each a spot where a key can do something with it."""
+    for number, item in enumerate(items):
+        if not number:
+            out.extend(_heading(title))
+        first = len(out)
+        out.extend(lines_of(item))
+        if not isinstance(item, Missing) or item.command:
+            nth = sum(spot.item == item for spot in spots)
+            spots.append(Spot(item, first, len(out), nth))
+
+
+def with_cursor(line: Line) -> Line:
+    """The first line of the spot under the cursor: marked by a sign and by its role."""
+    text = plain(line)
+    return ((">", "mark"), (text[1:], "strong"))
+
+
+def same_spot(spots: tuple[Spot, ...], old: Spot) -> Spot | None:
+    """Where ``old`` stands now, on a page that was made anew; None where it is gone.
+
+    A proof that has only grown, as a step counter does, is still the same place, where there is
+    only one like it.
+    """
+    for spot in spots:
+        if (spot.item, spot.nth) == (old.item, old.nth):
+            return spot
+    if not isinstance(old.item, Evidence):
+        return None
+    grown = [
+        spot
+        for spot in spots
+        if isinstance(spot.item, Evidence) and _kind(spot.item) == _kind(old.item)
+    ]
+    return grown[0] if len(grown) == 1 else None
+
+
+def _kind(item: Evidence) -> tuple[object, ...]:
+    return item.family, item.source, item.host, item.says
 
 
 def _four(verdict: Verdict, width: int) -> list[Line]:
@@ -165,43 +253,29 @@ def _culprits(culprits: tuple[Culprit, ...], width: int) -> list[Line]:
     return out
 
 
-def _evidence(
-    title: str, items: tuple[Evidence, ...], width: int, now: datetime, zone: tzinfo | None
-) -> list[Line]:
-    if not items:
-        return []
-    out = _heading(title)
-    for item in items[:EVIDENCE_LIMIT]:
-        when = f"  {moment_text(item.time, now, zone)}" if item.time is not None else ""
-        head = f"{visible(item.family)}  {place_text(item)}{when}"
-        out.extend(_text(head, width, "dim", indent="  "))
-        out.extend(_text(visible(item.text[:EVIDENCE_CHARS]), width, "", indent="  │ "))
-        if item.says:
-            out.extend(_text(visible(item.says), width, "label", indent="    "))
+def _evidence(item: Evidence, width: int, now: datetime, zone: tzinfo | None) -> list[Line]:
+    when = f"  {moment_text(item.time, now, zone)}" if item.time is not None else ""
+    head = f"{visible(item.family)}  {place_text(item)}{when}"
+    out = _text(head, width, "dim", indent="  ")
+    out.extend(_text(visible(item.text[:EVIDENCE_CHARS]), width, "", indent="  │ "))
+    if item.says:
+        out.extend(_text(visible(item.says), width, "label", indent="    "))
     return out
 
 
-def _missing(items: tuple[Missing, ...], width: int) -> list[Line]:
-    if not items:
-        return []
-    out = _heading("Not read")
-    for item in items:
-        out.extend(_text(f"{visible(item.family)}: {visible(item.why)}", width, "", indent="  "))
-        if item.command:
-            out.extend(_text(visible(item.command), width, "strong", indent="    $ "))
-    return out
-
-
-def _next(items: tuple[NextStep, ...], width: int) -> list[Line]:
-    if not items:
-        return []
-    out = _heading("Do now")
-    for item in items:
-        effect = "" if item.effect == "read" else "  (changes something)"
-        out.extend(_text(f"{visible(item.label)}{effect}", width, "", indent="  "))
+def _missing(item: Missing, width: int) -> list[Line]:
+    out = _text(f"{visible(item.family)}: {visible(item.why)}", width, "", indent="  ")
+    if item.command:
         out.extend(_text(visible(item.command), width, "strong", indent="    $ "))
-        if item.why:
-            out.extend(_text(visible(item.why), width, "dim", indent="    "))
+    return out
+
+
+def _next(item: NextStep, width: int) -> list[Line]:
+    effect = "" if item.effect == "read" else "  (changes something)"
+    out = _text(f"{visible(item.label)}{effect}", width, "", indent="  ")
+    out.extend(_text(visible(item.command), width, "strong", indent="    $ "))
+    if item.why:
+        out.extend(_text(visible(item.why), width, "dim", indent="    "))
     return out
 
 

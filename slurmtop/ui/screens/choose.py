@@ -15,7 +15,7 @@ from slurmtop.ui.present.spans import Line, wrap
 from slurmtop.ui.widgets.lines import LinesBox
 
 ROWS = 12
-_HELP = "up, down, enter, or a number: asked once more. esc = no"
+_ASKED = "up, down, enter, or a number: asked once more. esc = no"
 
 
 class ChooseScreen(ModalScreen[str | None]):
@@ -35,9 +35,11 @@ class ChooseScreen(ModalScreen[str | None]):
         Binding("enter", "take", "take", show=False),
     ]
 
-    def __init__(self, title: str, intro: str, options: Sequence[Option]) -> None:
+    def __init__(
+        self, title: str, intro: str, options: Sequence[Option], help: str = _ASKED
+    ) -> None:
         super().__init__()
-        self._title = title
+        self._title, self._help = title, help
         self._intro = intro
         self.options = tuple(options)
         self.at = first_open(self.options)
@@ -57,7 +59,7 @@ class ChooseScreen(ModalScreen[str | None]):
     def _lines(self, width: int) -> tuple[Line, ...]:
         rows = max(1, min(ROWS, self.size.height - 6))
         lines = choice_lines(self._intro, self.options, self.at, rows, width)
-        return (*lines, *(((text, "dim"),) for text in wrap(_HELP, width)))
+        return (*lines, *(((text, "dim"),) for text in wrap(self._help, width)))
 
     def on_key(self, event: events.Key) -> None:
         """A number takes its option at once."""

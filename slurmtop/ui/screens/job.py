@@ -41,7 +41,6 @@ from slurmtop.ui.widgets.script_view import ScriptView
 from slurmtop.ui.widgets.tab_bar import TabBar
 from slurmtop.ui.widgets.why_view import WhyView
 
-
 TABS = ("Why", "GPUs", "Logs", "Script")
 #: While a running job's verdict is looked at, it is made anew this often, and its logs are
 #: looked at this often in between.

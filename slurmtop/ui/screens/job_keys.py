@@ -5,14 +5,19 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Verdict
-from slurmtop.triage.words import first_line
+from slurmtop.parse.mask import mask
+from slurmtop.triage.words import first_line, four_lines
+from slurmtop.ui import why_flow
 from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.screens.acting import ActingScreen
 from slurmtop.ui.widgets.gpus_tab import GpusTab
 from slurmtop.ui.widgets.log_tab import LogTab
+from slurmtop.ui.widgets.why_view import WhyView
 
+COPY_WIDTH = 400
 #: Actions of one tab only.
 TAB_ACTIONS = {
+    "Why": frozenset({"open_item"}),
     "Logs": frozenset(
         {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
     ),
@@ -21,10 +26,50 @@ TAB_ACTIONS = {
 
 
 class JobKeys(ActingScreen):
-    """What the keys of the Logs and the GPUs tab do."""
+    """What the keys of the Why, the Logs and the GPUs tab do."""
 
+    key: JobKey
+    why: WhyView
     logs: LogTab
     gpus: GpusTab
+
+    @property
+    def job(self) -> Job | None:
+        """The newest record of the job."""
+        raise NotImplementedError
+
+    def pick_tab(self, name: str) -> None:
+        """Show the tab that is called so."""
+        raise NotImplementedError
+
+    def say(self, sentence: str) -> None:
+        """Tell what a key did, where nothing else shows it."""
+        self.notify(sentence, markup=False, timeout=5)
+
+    def action_copy(self) -> None:
+        verdict = self.why.state.verdict
+        if verdict is not None:
+            lines = "\n".join(four_lines(verdict, COPY_WIDTH))
+            self.app.copy_to_clipboard(mask(lines.encode()).decode("utf-8", errors="replace"))
+            self.notify("copied the four lines", markup=False, timeout=3)
+
+    def action_open_item(self) -> None:
+        """What is out of sight is shown first: nobody acts on what they do not see."""
+        item = self.why.item
+        if item is not None:
+            why_flow.open_item(self, item)
+        elif not self.why.show_cursor() and self.why.has_spots:
+            self.say("what the cursor was on is gone: up or down chooses again")
+
+    def action_act_on_verdict(self) -> None:
+        verdict = self.why.state.verdict
+        if verdict is not None and verdict.next:
+            why_flow.choose_step(self, verdict)
+
+    def open_log(self, path: str, *, line: int | None = None, offset: int | None = None) -> None:
+        """Show a file on the Logs tab, at a line where that is known, else at its end."""
+        self.pick_tab("Logs")
+        self.logs.open_at(path, line=line, offset=offset)
 
     def action_follow(self) -> None:
         self.logs.toggle_follow()

@@ -20,6 +20,8 @@ from slurmtop.ui.widgets.lines import LinesBox, LinesView
 from slurmtop.ui.widgets.log_view import LogView
 from slurmtop.ui.widgets.typed_line import TypedLine, focus_now
 
+#: The label of a file that is no log of the job, opened because a proof stands in it.
+PROOF = "proof"
 FOLLOW_S = 2.0
 REST_S = 15.0
 #: Keys that end the typing of a search, and whether it is searched for.
@@ -74,11 +76,43 @@ class LogTab(Vertical):
         """
         known = {log.label: log for log in self._logs if log.path is not None}
         merged = tuple(log if log.path else known.get(log.label, log) for log in logs)
-        self._logs, self._job, self._asked = merged or self._logs, job, True
+        proof = tuple(log for log in self._logs if log.label == PROOF)
+        self._logs, self._job, self._asked = (*merged, *proof) if merged else self._logs, job, True
         logs = self._logs
         if logs and all(log.label != self._label for log in logs):
             self._label = logs[0].label
         self._open()
+
+    def open_at(self, path: str, *, line: int | None = None, offset: int | None = None) -> None:
+        """Show the log at ``path`` at a line, or at the line that starts at ``offset``, or its end.
+
+        A file that is none of the job's logs is shown beside them as long as the screen is open.
+        """
+        log = next((log for log in self._logs if log.path == path), None)
+        if log is None:
+            log = LogFacts(label=PROOF, path=path, status=LogStatus.READ)
+            self._logs = (*(one for one in self._logs if one.label != PROOF), log)
+        self._asked = True
+        self._label = log.label
+        self._open()
+        if line is None and offset is None:
+            self.to_end()
+            return
+        self.view.follow = False
+        self._start(self._go_to(line, offset))
+
+    async def _go_to(self, line: int | None, offset: int | None) -> None:
+        await self.look()
+        pager = self._pager
+        if pager is None or pager.status is not LogStatus.READ:
+            return
+        try:
+            at = await pager.place_of(line, offset, self._progress)
+        except CannotRead as error:
+            self._say(f"cannot read: {error}")
+            return
+        hit = None if at is None else LogLine("", line, at)
+        await self._arrived(hit, "the log is shorter now: it was written anew")
 
     def _facts(self) -> LogFacts | None:
         return next((log for log in self._logs if log.label == self._label), None)
