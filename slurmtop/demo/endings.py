@@ -36,6 +36,21 @@ _VIT = (
 )
 
 
+#: The other rank, in a gather on the CPU: the first one is gone.
+_VIT_PEER = (
+    "Traceback (most recent call last):",
+    '  File "/shared/alice/vit/finetune.py", line 214, in <module>',
+    "    main()",
+    '  File "/shared/alice/vit/finetune.py", line 193, in main',
+    "    dist.all_gather_object(seen, names, group=on_cpu)",
+    '  File "/opt/venv/lib/python3.11/site-packages/torch/distributed/c10d_logger.py", line 81,'
+    " in wrapper",
+    "    return func(*args, **kwargs)",
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer"
+    " [10.40.1.5]:38117",
+)
+
+
 def _raised(rank: int, lines: tuple[str, ...]) -> list[str]:
     return [f"[rank{rank}]: {line}" for line in lines]
 
@@ -85,6 +100,7 @@ def _failed(teller: Teller) -> list[str]:
         ]
     return [
         *_raised(1, _VIT),
+        *_raised(0, _VIT_PEER),
         f"srun: error: {node}: task 1: Exited with exit code {run.exit[0]}",
         f"srun: Terminating StepId={ident}.0",
         f"slurmstepd: error: *** STEP {ident}.0 ON {node} CANCELLED AT {at} ***",

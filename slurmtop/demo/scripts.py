@@ -42,6 +42,13 @@ def _body(spec: Spec) -> list[str]:
     if not spec.steps:
         return ["exec ./run.sh"]
     head = "export NCCL_DEBUG=INFO"
+    if spec.hang_s is not None:
+        # So that a timeout is told and takes nothing down.
+        return [
+            head,
+            "export TORCH_NCCL_ASYNC_ERROR_HANDLING=0",
+            f"srun {spec.step_command}",
+        ]
     if spec.prepared is Prepared.TRAP:
         return [
             head,

@@ -15,8 +15,8 @@ from slurmtop.demo.logs import Lines, Piece, Text
 from slurmtop.demo.specs import scatter
 from slurmtop.demo.values import tasks_per_node
 
-WATCHDOG_S = 1_800
-"""The time limit of a collective in the training jobs."""
+WATCHDOG_S = 600
+"""The time limit of a collective in the training jobs: PyTorch's own."""
 STEP_EVERY_S = 15
 STEPS_PER_LINE = 10
 SAVE_EVERY_LINES = 240
@@ -177,30 +177,51 @@ def _hang(teller: Teller, t: int, step: int) -> Iterator[Piece]:
         lines.append(f"[rank{rank}]: {teller.stamp(t)} step {step + 1} {what}")
     yield _text(t, *lines)
     late = t + WATCHDOG_S
+    waiting = [rank for rank in range(teller.ranks) if rank != ASIDE]
     yield _text(
         late,
-        *(
-            line
-            for rank in range(teller.ranks)
-            if rank != ASIDE
-            for line in _watchdog(teller, late, rank, sequence)
-        ),
+        *(line for rank in waiting for line in _watchdog(teller, late, rank, sequence)),
+        _told_to_dump(teller, late, sequence - 1),
     )
 
 
+def _error_stamp(teller: Teller, t: int, rank: int) -> str:
+    """``[E0505 11:59:00.141309614``: the level, the date without a year and nanoseconds."""
+    return f"[E{teller.when(t):%m%d %H:%M:%S}.{100_000_000 + scatter(rank, 800_000_000)}"
+
+
 def _watchdog(teller: Teller, t: int, rank: int, sequence: int) -> Iterator[str]:
-    stamp = f"{teller.when(t):%m%d %H:%M:%S}.{100_000_000 + scatter(rank, 800_000_000)}"
-    head = f"[rank{rank}]:[E{stamp} ProcessGroupNCCL.cpp"
+    """What PyTorch 2.6 says on a rank whose collective came to its timeout."""
+    head = f"[rank{rank}]:{_error_stamp(teller, t, rank)} ProcessGroupNCCL.cpp"
     group = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
     size = "NumelIn=134217728, NumelOut=134217728"
     yield (
-        f"{head}:632] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL("
+        f"{head}:629] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL("
         f"SeqNum={sequence}, OpType=ALLREDUCE, {size}, Timeout(ms)={WATCHDOG_S * 1_000})"
         f" ran for {WATCHDOG_S * 1_000 + scatter(rank, 900)} milliseconds before timing out."
     )
     yield (
-        f"{head}:2268] {group}  failure detected by watchdog at work sequence id: {sequence}"
+        f"{head}:2168] {group}  failure detected by watchdog at work sequence id: {sequence}"
         f" PG status: last enqueued work: {sequence}, last completed work: {sequence - 1}"
+    )
+    yield (
+        f"{head}:667] Stack trace of the failed collective not found, potentially because"
+        " FlightRecorder is disabled. You can enable it by setting"
+        " TORCH_NCCL_TRACE_BUFFER_SIZE to a non-zero value."
+    )
+
+
+def _told_to_dump(teller: Teller, t: int, done: int) -> str:
+    """What the rank that never came says when another one's watchdog has spoken."""
+    return (
+        f"[rank{ASIDE}]:{_error_stamp(teller, t, ASIDE)} ProcessGroupNCCL.cpp:1743]"
+        f" [PG ID 0 PG GUID 0(default_pg) Rank {ASIDE}] Received a dump signal due to a collective"
+        " timeout from  rank 0 and we will try our best to dump the debug info. Last enqueued NCCL"
+        f" work: {done}, last completed NCCL work: {done}.This is most likely caused by incorrect"
+        " usages of collectives, e.g., wrong sizes used across ranks, the order of collectives is"
+        " not same for all ranks or the scheduled collective, for some reason, didn't run."
+        " Additionally, this can be caused by GIL deadlock or other reasons such as network errors"
+        " or bugs in the communications library (e.g. NCCL), etc. "
     )
 
 

@@ -9,8 +9,13 @@ from slurmtop.demo.stories import WATCHDOG_S
 from slurmtop.parse.logs.errors import find_first_error, find_slurm_line
 from slurmtop.parse.logs.lines import split_lines
 from slurmtop.parse.logs.progress import find_progress
+from slurmtop.parse.logs.reading import read_bytes
+from slurmtop.triage.collective_table import Mark, collective_tables
+from slurmtop.triage.join import join
+from slurmtop.triage.judge import judge
 from tests.demo.kit import MOE_LOG, PRETRAIN_LOG, lab
 
+VIT_LOG = "/shared/alice/vit/logs/vit_4801.out"
 SWEEP_LOGS = "/shared/alice/sweep/logs"
 
 
@@ -79,27 +84,44 @@ async def test_reads_in_blocks_give_the_whole() -> None:
     assert await demo.runner.read(MOE_LOG, len(whole), 100) == b""
 
 
-async def test_the_hanging_job_goes_silent_and_later_the_watchdog_speaks() -> None:
+async def test_the_hanging_job_went_silent_and_then_the_watchdog_spoke() -> None:
     demo = lab()
-    quiet = await demo.log(MOE_LOG)
-    last = quiet.splitlines()[-16:]
+    text = await demo.log(MOE_LOG)
+    lines = text.splitlines()
+    first = next(at for at, one in enumerate(lines) if "Watchdog caught" in one)
+    last, spoken = lines[first - 16 : first], lines[first:]
     assert sum("entering all_reduce" in one for one in last) == 15
     assert [one for one in last if "entering" not in one] == [
         "[rank11]: 2031-05-05 11:49:00 step 4431 dataloader worker 2: opening shard-000731.tar"
     ]
-    await demo.later(WATCHDOG_S - 11 * 60 - 60)
-    assert await demo.log(MOE_LOG) == quiet
-    await demo.later(120)
-    spoken = (await demo.log(MOE_LOG)).removeprefix(quiet)
-    assert "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=53165" in spoken
-    assert "[rank11]" not in spoken, "the rank that never came has no work to time out"
-    assert spoken.count("failure detected by watchdog") == 15
+    assert f"Timeout(ms)={WATCHDOG_S * 1_000}) ran for" in spoken[0]
+    assert sum("WorkNCCL(SeqNum=53165," in one for one in spoken) == 15
+    (aside,) = (one for one in spoken if one.startswith("[rank11]"))
+    assert "Last enqueued NCCL work: 53164" in aside, "it has no work that could time out"
+    await demo.later(3_600)
+    assert await demo.log(MOE_LOG) == text, "nothing is taken down"
     assert await demo.state("4817") == "RUNNING"
+
+
+async def test_the_verdicts_on_the_hung_and_the_failed_job_are_those_of_the_library() -> None:
+    demo = lab()
+    hung = join(read_bytes(MOE_LOG, (await demo.log(MOE_LOG)).encode()))
+    verdict = judge(hung)
+    assert verdict.cls == "missing-rank"
+    assert [(one.rank, one.host) for one in verdict.culprits] == [(11, "gpu04")]
+    (table,) = collective_tables(hung)
+    assert (table.rows[0].ranks, table.rows[0].cells[0].mark) == ((11,), Mark.MISSING)
+    text = await demo.log(VIT_LOG)
+    failed = judge(join(read_bytes(VIT_LOG, text.encode())))
+    assert "Connection closed by peer" in text, "what followed on the other rank stands there too"
+    assert failed.cls == "python-exception"
+    assert "KeyError" in failed.evidence[0].text
+    assert {one.rank for one in failed.culprits} <= {1}
 
 
 async def test_the_error_of_the_failed_job_is_found() -> None:
     demo = lab()
-    text = (await demo.log("/shared/alice/vit/logs/vit_4801.out")).encode()
+    text = (await demo.log(VIT_LOG)).encode()
     error = find_first_error(split_lines(text))
     assert error is not None
     assert error.text == "[rank1]: KeyError: 'n02085620/n02085620_7292.JPEG'"
