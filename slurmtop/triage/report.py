@@ -14,6 +14,7 @@ from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.words import culprit_text, place_text, who_text
 
 _INDENT = "  "
+_STEP_INDENT = "     "
 _MISSING_SHOWN = 8
 
 
@@ -107,9 +108,11 @@ def _next(steps: tuple[NextStep, ...], width: int) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
         changes = ", changes something" if step.effect == "write" else ""
         why = f": {visible(step.why)}" if step.why else ""
-        yield from wrapped(f"{number}. {visible(step.label)}{changes}{why}", width, _INDENT)
+        first, *rest = wrapped(f"{visible(step.label)}{changes}{why}", width, _STEP_INDENT)
+        yield f"{number:>{len(_STEP_INDENT) - 2}}. {first.removeprefix(_STEP_INDENT)}"
+        yield from rest
         if step.command:
-            yield f"{_INDENT}   {visible(step.command)}"
+            yield f"{_STEP_INDENT}{visible(step.command)}"
 
 
 def wrapped(text: str, width: int, indent: str = "") -> Iterator[str]:

@@ -39,6 +39,8 @@ WORLD = ("asyncssh", "subprocess", "socket", "asyncio", "yaml")
 HEADLESS = (
     "slurmtop.cli.main",
     "slurmtop.cli.why",
+    "slurmtop.cli.triage",
+    "slurmtop.cli.explain",
     "slurmtop.cli.jobs",
     "slurmtop.cli.nodes",
     "slurmtop.cli.gpus",
