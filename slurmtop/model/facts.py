@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from slurmtop.model.collective_table import Table
 from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, ReasonInfo
 from slurmtop.model.verdict import Evidence, Missing, Verdict
 
@@ -66,12 +67,14 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Killed:
-    """The one process that SIGKILL ended while no line says who sent it, as its launcher told.
+class Died:
+    """The one process that a signal ended before any other had ended, as its launcher told.
 
+    ``signal`` is one by which a process crashes, or SIGKILL where no line says who sent it.
     ``task`` is srun's number, ``rank`` the global rank where a line tells it.
     """
 
+    signal: int
     evidence: Evidence
     task: int | None = None
     rank: int | None = None
@@ -85,14 +88,18 @@ class LogsSay:
     ``hard``: an end was made that no later line takes back (a process ended, the watchdog took
     one down). ``moved_on``: steps stand behind the first failure, so that the job went on without
     what failed. ``only_newest`` is false where earlier runs may have written among these lines.
+    ``tables`` are the collectives of its groups, those with something odd first.
     """
 
     verdict: Verdict
     hard: bool = False
     moved_on: bool = False
-    killed: Killed | None = None
+    died: Died | None = None
     world_size: int | None = None
+    seen_ranks: frozenset[int] = frozenset()
+    launched: bool = False
     only_newest: bool = True
+    tables: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import dataclasses
 import shlex
 from collections.abc import Iterable
 
-from slurmtop.model.facts import Killed, LogsSay
+from slurmtop.model.facts import Died, LogsSay
 from slurmtop.model.job import JobState, Phase
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import (
@@ -34,6 +34,8 @@ _BY_SLURM = frozenset(
 _ONLY_THAT_IT_ENDED = frozenset({None, "task-exit", "peer-died", "socket-reset"})
 #: What a log tells of the way Slurm ends a job says nothing new beside Slurm's own word.
 _EFFECTS = frozenset({None, "healthy", "user-interrupt", "task-exit", "peer-died", "socket-reset"})
+_SIGKILL = 9
+_SIGNALS = {4: "SIGILL", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 _UP = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH}
 
 
@@ -56,7 +58,7 @@ def _of_ended(subject: Subject, state: JobState, by_slurm: Verdict, say: LogsSay
     if state.base == "COMPLETED":
         return _completed(by_slurm, say)
     if state.base == "OUT_OF_MEMORY":
-        return _out_of_memory(by_slurm, say)
+        return _out_of_memory(subject, by_slurm, say)
     if state.base in _BY_SLURM:
         return _ended_by_slurm(by_slurm, say)
     if state.base != "FAILED" or by_slurm.ended_by in (EndedBy.SLURM, EndedBy.USER):
@@ -91,15 +93,15 @@ def _ended_by_slurm(by_slurm: Verdict, say: LogsSay) -> Verdict:
     return dataclasses.replace(by_slurm, against=(shown, *rest))
 
 
-def _out_of_memory(by_slurm: Verdict, say: LogsSay) -> Verdict:
+def _out_of_memory(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
     logs = say.verdict
     culprits: tuple[Culprit, ...] = ()
     evidence: Iterable[Evidence] = logs.evidence if logs.cls == "host-oom" else ()
     if logs.cls == "host-oom":
         culprits = logs.culprits
-    elif say.killed is not None:
-        culprits = (_culprit(say, say.killed, None),)
-        evidence = (say.killed.evidence,)
+    elif say.died is not None and say.died.signal == _SIGKILL:
+        culprits = (_culprit(say, say.died, _tasks(subject)),)
+        evidence = (say.died.evidence,)
     if not say.only_newest:
         culprits = ()
     return dataclasses.replace(
@@ -112,8 +114,8 @@ def _failed(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
     if logs.state in (State.HEALTHY, State.RECOVERING, State.SLOW) or logs.cls == "slurm-requeue":
         # What went wrong stands in no line that was read: an error in it was got over.
         return _with_missing(by_slurm, logs)
-    if say.killed is not None and logs.cls in _ONLY_THAT_IT_ENDED:
-        return _killed(subject, by_slurm, say, say.killed)
+    if say.died is not None and logs.cls in _ONLY_THAT_IT_ENDED:
+        return _died(subject, by_slurm, say, say.died)
     if logs.cls is None and not logs.evidence:
         return _with_missing(by_slurm, logs)
     evidence = _evidence(logs.evidence, by_slurm.evidence)
@@ -134,28 +136,42 @@ def _failed(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
     )
 
 
-def _killed(subject: Subject, by_slurm: Verdict, say: LogsSay, killed: Killed) -> Verdict:
-    """One process got SIGKILL first. Mostly that is a lack of memory, but no line says so."""
-    culprit = _culprit(say, killed, _tasks(subject))
+def _died(subject: Subject, by_slurm: Verdict, say: LogsSay, died: Died) -> Verdict:
+    """One process crashed or was killed first; what the others say of it explains nothing.
+
+    Who got SIGKILL from nobody known mostly ran out of memory, but no line says so.
+    """
+    killed = died.signal == _SIGKILL
+    culprit = _culprit(say, died, _tasks(subject))
     who = f"rank {culprit.rank}" if culprit.rank is not None else "a process"
-    if culprit.rank is None and killed.task is not None:
-        who = f"task {killed.task}"
+    if culprit.rank is None and died.task is not None:
+        who = f"task {died.task}"
     place = f" on {visible(culprit.host)}" if culprit.host else ""
-    evidence = _evidence((killed.evidence,), (*say.verdict.evidence, *by_slurm.evidence))
+    more = "; perhaps for lack of memory (host-oom)" if killed else ""
+    summary = f"failed{ran_text(subject)}: {who}{place} {_how(died)} before any other ended{more}"
+    evidence = _evidence((died.evidence,), (*say.verdict.evidence, *by_slurm.evidence))
+    sure = Confidence.MEDIUM if killed else Confidence.HIGH
+    missing = _memory_missing(subject, culprit.host) if killed else ()
+    steps = (_memory_step(subject), *by_slurm.next) if killed else by_slurm.next
     return dataclasses.replace(
         by_slurm,
         family=family_of("task-exit"),
         cls="task-exit",
-        ended_by=None,
-        confidence=Confidence.MEDIUM if say.only_newest else Confidence.LOW,
-        summary=f"failed{ran_text(subject)}: {who}{place} was killed (SIGKILL) before any other"
-        " ended; perhaps for lack of memory (host-oom)",
+        ended_by=None if killed else EndedBy.SELF,
+        confidence=sure if say.only_newest else Confidence.LOW,
+        summary=summary,
         since=say.verdict.since or by_slurm.since,
         culprits=(culprit,) if say.only_newest else (),
         evidence=_doubted(subject, say, evidence),
-        missing=_each_once((*by_slurm.missing, *_memory_missing(subject, culprit.host))),
-        next=_steps(evidence, (_memory_step(subject), *by_slurm.next), ()),
+        missing=_each_once((*by_slurm.missing, *missing)),
+        next=_steps(evidence, steps, ()),
     )
+
+
+def _how(died: Died) -> str:
+    if died.signal == _SIGKILL:
+        return "was killed (SIGKILL)"
+    return f"crashed ({_SIGNALS.get(died.signal, f'signal {died.signal}')})"
 
 
 def _memory_missing(subject: Subject, host: str | None) -> tuple[Missing, ...]:
@@ -179,15 +195,24 @@ def _tasks(subject: Subject) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 9 else None
 
 
-def _culprit(say: LogsSay, killed: Killed, tasks: int | None) -> Culprit:
-    """srun's task is the rank where there are as many tasks as the program says it has ranks."""
-    rank = killed.rank
-    if rank is None and killed.task is not None and tasks is not None and tasks == say.world_size:
-        rank = killed.task
-    reason = "killed (SIGKILL) before any other ended"
-    if rank is None and killed.task is not None:
-        reason = f"task {killed.task} {reason}"
-    return Culprit(rank=rank, host=killed.host, reason=reason)
+def _culprit(say: LogsSay, died: Died, tasks: int | None) -> Culprit:
+    rank = died.rank
+    if rank is None and died.task is not None and _task_is_rank(say, died.task, tasks):
+        rank = died.task
+    reason = f"{_how(died)} before any other ended"
+    if rank is None and died.task is not None:
+        reason = f"task {died.task} {reason}"
+    return Culprit(rank=rank, host=died.host, reason=reason)
+
+
+def _task_is_rank(say: LogsSay, task: int, tasks: int | None) -> bool:
+    """Is srun's task the rank of that number? Where srun alone launched as many tasks as there
+    are ranks, by the program's word or by the ranks that are seen to write."""
+    if tasks is None or say.launched:
+        return False
+    if say.world_size is not None:
+        return tasks == say.world_size
+    return len(say.seen_ranks) > 1 and say.seen_ranks | {task} == set(range(tasks))
 
 
 # Jobs that run

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from slurmtop.model.events.launch import ChildEnded, ElasticFailure
+from slurmtop.model.events.launch import ChildEnded, ClosingSignal, ElasticFailure, WorkersRestart
 from slurmtop.model.events.program import Closing, ProgramSays, Step
 from slurmtop.model.events.slurm import SlurmNote, StepEnded, StepNote, TaskExit
-from slurmtop.model.facts import Killed, LogsSay
+from slurmtop.model.facts import Died, LogsSay
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import State
+from slurmtop.triage.collective_table import collective_tables
 from slurmtop.triage.ending import how_it_ended
 from slurmtop.triage.failures import failures, signal_of
 from slurmtop.triage.finding import Shown, evidence_of
@@ -16,7 +17,10 @@ from slurmtop.triage.judge import judge
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules.exits import tasks_are_ranks
 
-_SIGKILL = 9
+#: SIGILL, SIGBUS, SIGFPE and SIGSEGV, which nobody sends, and SIGKILL.
+_TELLING = frozenset({4, 7, 8, 9, 11})
+#: Groups whose collectives are carried along; a job may have one for each layer of a model.
+_MOST_TABLES = 16
 _Exit = TaskExit | ChildEnded | ElasticFailure
 #: Behind one of these Slurm itself, or a person, kills what is left.
 _CLEARING_UP = frozenset({StepNote.ABORTED, StepNote.TERMINATING, StepNote.REVOKED})
@@ -33,9 +37,12 @@ def logs_say(
         verdict=judge(picture, now=now),
         hard=ending.hard or ending.state is State.HUNG,
         moved_on=_moved_on(picture),
-        killed=killed_alone(picture),
+        died=died_first(picture),
         world_size=picture.world_size,
+        seen_ranks=picture.seen_ranks,
+        launched=bool(picture.of(ElasticFailure, ClosingSignal, ChildEnded, WorkersRestart)),
         only_newest=only_newest,
+        tables=collective_tables(picture)[:_MOST_TABLES],
     )
 
 
@@ -49,22 +56,23 @@ def _moved_on(picture: Picture) -> bool:
     return any(picture.before(first.at, move.at) for move in (*picture.of(Step), *done))
 
 
-def killed_alone(picture: Picture) -> Killed | None:
-    """The process that SIGKILL ended while nothing else had ended, by its launcher's first word.
+def died_first(picture: Picture) -> Died | None:
+    """The process that crashed or was killed while nothing else had ended, by its launcher.
 
-    None where more than one was killed so, where another ended before, and where Slurm or a
-    person was ending the step: whoever is killed then is a victim.
+    None where another ended so too, where one ended before, and where Slurm or a person was
+    ending the step: whoever is killed then is a victim.
     """
-    killed = [event for event in _exits(picture) if _counts(event)]
-    first = picture.earliest(killed)
+    died = [event for event in _exits(picture) if _counts(event)]
+    first = picture.earliest(died)
     if first is None or _ended_before(picture, first):
         return None
     task, rank, host = told = _who(picture, first)
-    if told == (None, None, None) or any(_who(picture, other) != told for other in killed):
+    if told == (None, None, None) or any(_who(picture, other) != told for other in died):
         return None
+    signal = signal_of(first.exit_code, first.signal) or 0
     family = "slurm" if isinstance(first, TaskExit) else "log"
-    shown = Shown(first.at, "it was killed (SIGKILL) before any other ended", family)
-    return Killed(evidence=evidence_of(picture, (shown,))[0], task=task, rank=rank, host=host)
+    evidence = evidence_of(picture, (Shown(first.at, "it ended before any other", family),))[0]
+    return Died(signal=signal, evidence=evidence, task=task, rank=rank, host=host)
 
 
 def _exits(picture: Picture) -> Iterator[_Exit]:
@@ -74,8 +82,8 @@ def _exits(picture: Picture) -> Iterator[_Exit]:
 
 
 def _counts(event: _Exit) -> bool:
-    """Killed, and not by the agent of torchrun, whose table marks who ended first."""
-    if signal_of(event.exit_code, event.signal) != _SIGKILL:
+    """Died of such a signal, and not as a victim of torchrun, which marks who ended first."""
+    if signal_of(event.exit_code, event.signal) not in _TELLING:
         return False
     return not isinstance(event, ElasticFailure) or event.first
 

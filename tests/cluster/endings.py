@@ -4,7 +4,7 @@ import pwd
 from pathlib import Path
 
 from tests.cluster.faults import Faults
-from tests.cluster.fixtures import Cluster
+from tests.cluster.fixtures import STEPS, Cluster
 
 TRAIN = """\
 import sys
@@ -50,7 +50,11 @@ class Endings:
             "partition": "low",
         }
         self.preempted = submit(
-            "sleep 900", job_name=f"{tag}-preempted", no_requeue=True, **contest
+            f"srun python3 {STEPS}",
+            job_name=f"{tag}-preempted",
+            no_requeue=True,
+            ntasks=4,
+            **contest,
         )
         self.requeued = submit("sleep 900", job_name=f"{tag}-requeued", requeue=True, **contest)
         self._await_starts()
@@ -77,6 +81,8 @@ class Endings:
             cluster.wait_state(job, "RUNNING")
         step = f"{self.node_fail}.0"
         cluster.wait_for("its step", lambda: step in "".join(cluster.squeue("-s", "-o", "%i ")))
+        log = self.log(self.preempted)
+        cluster.wait_for("its ranks", lambda: log.exists() and "step 1/" in log.read_text())
 
     def _await_ends(self) -> None:
         wait = self._cluster.wait_state

@@ -147,6 +147,19 @@ class Faults:
         found = self._call("node_processes", node=node)["processes"]
         return [NodeProcess(**one) for one in found]
 
+    def limit_memory(self, node: str, pid: int, most_bytes: int) -> str:
+        """Let a process of a node have no more memory than this; the name of the limit.
+
+        The kernel kills it once it wants more. FaultError where this machine lets nobody do so.
+        """
+        self.broken = True
+        return str(self._call("memory", node=node, pid=pid, bytes=most_bytes)["limit"])
+
+    def oom_kills(self, limit: str) -> tuple[int, list[str]]:
+        """How often the kernel killed under a limit, and what its log says of that."""
+        answer = self._call("oom_kills", limit=limit)
+        return int(answer["count"]), [str(line) for line in answer["lines"]]
+
     def drain(self, node: str, reason: str) -> None:
         self.broken = True
         self._call("node_state", node=node, state="drain", reason=reason)

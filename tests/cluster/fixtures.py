@@ -33,6 +33,8 @@ FINAL_STATES = (
     "NODE_FAIL",
     "OUT_OF_MEMORY",
 )
+#: Ranks that make steps until they are ended, and throw then: that is no cause of anything.
+STEPS = Path(__file__).parent / "jobs/steps.py"
 _numbers = itertools.count(1)
 #: States that a job never leaves by itself.
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"}
@@ -264,10 +266,12 @@ def mine(cluster: Cluster) -> Iterator[Mine]:
 
 @pytest.fixture(scope="session")
 def time_limit_job(cluster: Cluster) -> str:
-    """A job that its time limit ends: that takes up to two minutes from here on.
+    """A job of four ranks that its time limit ends: that takes up to two minutes from here on.
 
     A limit is at least one minute and Slurm looks for those past it every 30 s, so the tests
     that run before the one that needs it ask for it, too; not those long before it, because
     Slurm forgets a job 300 s after its end.
     """
-    return cluster.submit("echo begun; sleep 900", job_name=f"{cluster.tag}-limit", time=1)
+    return cluster.submit(
+        f"echo begun; srun python3 {STEPS}", job_name=f"{cluster.tag}-limit", time=1, ntasks=4
+    )

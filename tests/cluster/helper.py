@@ -29,9 +29,10 @@ from tests.cluster.daemons import (
     start_node_daemon,
 )
 from tests.cluster.gpus import ENGINE, mend, set_state
-from tests.cluster.inside import end_sessions, processes_of
+from tests.cluster.inside import end_sessions, outer_pid, processes_of
 from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
 from tests.cluster.login_ssh import close_etc_ssh, open_etc_ssh
+from tests.cluster.memory import lift_limits, limit_memory, oom_kills
 from tests.cluster.procs import wait_until
 from tests.cluster.spaces import cable_name, command
 from tests.cluster.users import forget_host, know_hosts, make_host_key
@@ -92,6 +93,8 @@ class Helper:
             "login_ssh": self.login_ssh,
             "node_gpus": self.node_gpus,
             "node_processes": self.node_processes,
+            "memory": self.memory,
+            "oom_kills": self.oom_kills,
             "link": self.link,
             "sdiag": self.sdiag,
             "reconfigure": self.reconfigure,
@@ -228,6 +231,22 @@ class Helper:
         """All processes of one node, whoever's they are."""
         return {"processes": processes_of(self.layout, self._choice(request, "node", NODES))}
 
+    def memory(self, request: Request) -> Answer:
+        """Let one process of a node have no more than so much memory: the kernel kills it then."""
+        node = self._choice(request, "node", NODES)
+        pid, most = request.get("pid"), request.get("bytes")
+        if not isinstance(pid, int) or not isinstance(most, int) or most < 2**20:
+            raise ValueError("pid and bytes are whole numbers, bytes a MiB or more")
+        return {"limit": limit_memory(outer_pid(self.layout, node, pid), most)}
+
+    def oom_kills(self, request: Request) -> Answer:
+        """How often the kernel killed under a limit of ``memory``, and its own lines on it."""
+        limit = request.get("limit")
+        if not isinstance(limit, str) or not NAME.fullmatch(limit):
+            raise ValueError("limit is what memory answered")
+        count, lines = oom_kills(limit)
+        return {"count": count, "lines": lines}
+
     def node_state(self, request: Request) -> Answer:
         node = self._choice(request, "node", NODES)
         state = self._choice(request, "state", ("drain", "resume", "down"))
@@ -303,6 +322,7 @@ class Helper:
         """Mend whatever was broken and wait until all of it answers."""
         close_etc_ssh()
         know_hosts(self.layout)
+        lift_limits()
         for node in NODES:
             command("ip", "link", "set", cable_name(node), "up")
             mend(self.layout, node)

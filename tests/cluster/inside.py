@@ -78,6 +78,16 @@ def processes_of(layout: Layout, node: str) -> list[dict[str, object]]:
     return sorted(found, key=lambda one: int(str(one["pid"])))
 
 
+def outer_pid(layout: Layout, node: str, pid: int) -> int:
+    """The machine's own number of a process that the node calls ``pid``."""
+    depth = len(_status(node_record(layout, node).pid or 1)["NSpid"].split()) - 1
+    for outer in _pids(layout, node):
+        inner = _status(outer)["NSpid"].split()
+        if len(inner) > depth and int(inner[depth]) == pid:
+            return outer
+    raise ClusterError(f"no process {pid} on {node}")
+
+
 def _name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name

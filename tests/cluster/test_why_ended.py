@@ -110,6 +110,9 @@ def test_preempted(ended: Endings) -> None:
     assert (answer.state, answer.cls, answer.ended_by) == ("failed", "slurm-preempted", "slurm")
     assert answer.data["culprits"] == []
     assert "a job that goes first" in answer.summary
+    # What its ranks threw when they were told to end is no cause.
+    assert "cannot save" in ended.log(ended.preempted).read_text()
+    assert "PREEMPTION" in answer.first_evidence["text"]
 
 
 def test_requeued_waits_and_has_not_failed(ended: Endings) -> None:
@@ -125,8 +128,9 @@ def test_time_limit(cluster: Cluster, time_limit_job: str) -> None:
     assert answer.rc == 2
     assert (answer.state, answer.cls, answer.ended_by) == ("failed", "slurm-time-limit", "slurm")
     assert "time limit of 1:00" in answer.summary
-    assert any("DUE TO TIME LIMIT" in item["text"] for item in answer.data["evidence"])
+    assert "DUE TO TIME LIMIT" in answer.first_evidence["text"]
     assert answer.data["culprits"] == []
+    assert "cannot save" in cluster.log(time_limit_job).read_text()
 
 
 def test_copy_is_a_block_with_times_and_versions(ended: Endings) -> None:

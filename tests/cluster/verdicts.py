@@ -106,7 +106,7 @@ def check_verdict(data: dict[str, Any]) -> None:
     assert data["summary"]
     assert len(data["evidence"]) <= 8
     for item in (*data["evidence"], *data["against"]):
-        assert set(item) == {"family", "host", "source", "line", "time", "text", "says"}
+        assert set(item) == {"family", "host", "source", "line", "time", "text", "says", "offset"}
         assert item["family"] in FAMILIES
         assert item["text"]
         assert len(item["text"]) <= 400
