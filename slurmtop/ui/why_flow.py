@@ -47,7 +47,7 @@ def choose_step(screen: "JobKeys", verdict: Verdict) -> None:
     """Let a person choose one of the verdict's next steps."""
     steps = verdict.next
     options = [
-        Option(str(at), f"{step.label}{_changes(step)}", step.command)
+        Option(str(at), step.label, f"{_changes(step)}{step.command}")
         for at, step in enumerate(steps)
     ]
 
@@ -60,7 +60,7 @@ def choose_step(screen: "JobKeys", verdict: Verdict) -> None:
 
 
 def _changes(step: NextStep) -> str:
-    return "" if step.effect == "read" else " (changes something)"
+    return "" if step.effect == "read" else "changes something: "
 
 
 def _open_proof(screen: "JobKeys", item: Evidence) -> None:

@@ -15,9 +15,9 @@ from slurmtop.ui.present.spans import Line, Span, cut_line, wrap
 _LETTERS = {Mark.NONE: " ", Mark.WAITS: "W", Mark.DIFFERS: "D", Mark.MISSING: "M"}
 _ROLES = {Mark.NONE: "", Mark.WAITS: "wait", Mark.DIFFERS: "bad", Mark.MISSING: "bad"}
 _MEANINGS = {
-    Mark.MISSING: "M has not come to it, by a line of its own",
-    Mark.DIFFERS: "D called something else than others here",
-    Mark.WAITS: "W waited for the others here until the timeout",
+    Mark.MISSING: "M others are in it, and a line says that this rank never came",
+    Mark.DIFFERS: "D called something else here than others",
+    Mark.WAITS: "W waited here for others until the timeout",
 }
 _NAMED = "! named by the verdict"
 _NOT_COMPARABLE = (

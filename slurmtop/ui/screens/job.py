@@ -32,6 +32,7 @@ from slurmtop.ui.present.job import (
     marks_line,
 )
 from slurmtop.ui.present.spans import Line
+from slurmtop.ui.present.why import WhyState
 from slurmtop.ui.screens.job_keys import TAB_ACTIONS, JobKeys, selection_of
 from slurmtop.ui.widgets.footer import KeyFooter
 from slurmtop.ui.widgets.gpus_tab import GpusTab
@@ -246,7 +247,12 @@ class JobScreen(JobKeys):
             logs_say=said,
             controller_answered=self.tool.health.failure is None,
         )
-        self.why.show_state(replace(self.why.state, verdict=explain_job(self.facts)))
+        self.why.show_state(self._judged(self.facts))
+
+    def _judged(self, facts: JobFacts) -> WhyState:
+        say = facts.logs_say
+        tables = say.tables if say is not None and say.only_newest else ()
+        return replace(self.why.state, verdict=explain_job(facts), tables=tables)
 
     async def _gather_facts(self, ask_start: bool, unasked: bool) -> None:
         services, now = self.services, self.services.clock.now()
@@ -267,10 +273,7 @@ class JobScreen(JobKeys):
             if ask_start
             else None
         )
-        state = replace(
-            self.why.state, verdict=explain_job(facts), asking=None, failed=None, note=note
-        )
-        self.why.show_state(state)
+        self.why.show_state(replace(self._judged(facts), asking=None, failed=None, note=note))
         self.logs.set_logs(facts.logs, self.job)
         self.gpus.follow_job()
         self._header.refresh()

@@ -68,8 +68,8 @@ class JobKeys(ActingScreen):
 
     def open_log(self, path: str, *, line: int | None = None, offset: int | None = None) -> None:
         """Show a file on the Logs tab, at a line where that is known, else at its end."""
-        self.pick_tab("Logs")
         self.logs.open_at(path, line=line, offset=offset)
+        self.pick_tab("Logs")
 
     def action_follow(self) -> None:
         self.logs.toggle_follow()

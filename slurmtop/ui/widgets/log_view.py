@@ -52,12 +52,16 @@ class LogView(KeyScroll, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         if self.follow:
             self._scroll_ourselves(self.max_scroll_y)
+        elif self._hit_is_due and self.hit is not None:
+            self.show_hit(self.hit)
 
     def _scroll_ourselves(self, y: float) -> None:
         """Scroll without that counting as a person's scrolling."""
         self._moved_by_us = True
         self.scroll_to(y=y, animate=False, immediate=True)
         self._moved_by_us = False
+        self._hit_is_due = False
+        """A line is to be shown and there is no room yet in which it could stand."""
 
     def rows_changed(self, *, lost: int = 0, came: int = 0, to_end: bool = False) -> None:
         """The window changed: ``lost`` rows left its top, ``came`` were put there.
@@ -82,6 +86,7 @@ class LogView(KeyScroll, can_focus=True, inherit_bindings=False):
             return False
         self.hit = hit
         self.follow = False
+        self._hit_is_due = not self.size.height
         top = max(0, index - self.size.height // 3)
         self.scroll_to(y=top, animate=False, immediate=True)
         self.refresh()

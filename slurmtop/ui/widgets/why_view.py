@@ -92,8 +92,10 @@ class WhyView(LinesView, inherit_bindings=False):
             self._step(1 if how == "down" else -1)
             return
         self.scroll_by(how)
-        if how not in ("left", "right"):
-            self._take_along(last=how in ("page_down", "end"))
+        if how in ("home", "end"):
+            self._take_along(last=how == "end")
+        elif how in ("page_up", "page_down") and self.item is None:
+            self._take_along(last=how == "page_up")
 
     def _step(self, by: int) -> None:
         spots = self._page.spots
