@@ -165,7 +165,7 @@ def _place(member: _Member, ranks: Mapping[tuple[str, int], int], whole: bool) -
 def _counted(calls: CommCalls, sources: Mapping[str, Source]) -> bool:
     """Does a log hold every call from the communicator's first one on?"""
     first, source = calls.first_at, sources.get(calls.at.source)
-    if first is None or source is None or first.source != calls.at.source:
+    if calls.torn or first is None or source is None or first.source != calls.at.source:
         return False
     if _FIRST_CALL.search(first.text) is None:
         return False

@@ -134,6 +134,9 @@ class CommCalls(Event):
     receives: tuple[tuple[int, int], ...] = ()
     op_count_moves: bool = True
     first_at: Where | None = None
+    torn: int = 0
+    """Calls of this source of which only a part was found, of whatever process: where there are
+    any, no number of calls is sure."""
 
 
 class Warn(StrEnum):
@@ -231,11 +234,14 @@ class ClosedByLocalRank(Event):
 class NcclRetry(Event):
     """INFO, a connect is tried again: ``Call to connect returned Connection refused, retrying``.
 
-    The first of each process, error and peer: old versions try 20,000 times.
+    The first and the last of each process, error and peer: old versions try 20,000 times.
+    ``attempt`` of ``attempts`` where they are counted (``retrying (26/34)``).
     """
 
     error: str
     peer: str | None = None
+    attempt: int | None = None
+    attempts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

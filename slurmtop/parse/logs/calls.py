@@ -38,6 +38,12 @@ _COLL = (
 _LINE = re.compile(_WHO + _COLL + rb"\r?$")
 _ENDED = re.compile(_WHO + _COLL + rb"[ \r]*$")
 _INSIDE = re.compile(_WHO + _COLL)
+#: What may stand in front of a host: nothing, or something that ends a tag.
+_FREE = re.compile(rb"(?:^|[\s\])>:|])$")
+_BROKEN = re.compile(
+    rb"INFO (?:All\w{1,12}|Reduce\w{0,10}|Broadcast|Send|Recv|Gather|Scatter)(?:: ?o?p?C?o?u?n?)?$"
+    rb"|sendbuff 0x|recvbuff 0x| comm 0x[0-9a-f]{1,16} \[nranks=\d{1,10}\] stream"
+)
 _CALLED = (
     rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10} NCCL CALL nccl([A-Z]\w{2,30})"
     rb"\((?:0x)?[0-9a-f]{1,16},(?:0x)?[0-9a-f]{1,16},\d{1,20},\d{1,3},\d{1,20},(-?\d{1,10}),"
@@ -105,8 +111,8 @@ class CommLines:
     def add(self, block: Block, places: list[int]) -> None:
         """Lines of one block; a call of two ranks alone as the complement of its place."""
         if self.first is None:
-            self.first = _kept(block, max(places[0], ~places[0]))
-        self.last = block, max(places[-1], ~places[-1])
+            self.first = _kept(block, _place(places[0]))
+        self.last = block, _place(places[-1])
         if min(places) < 0:
             places = [at for at in places if at >= 0]
         if not places:
@@ -152,6 +158,9 @@ class CallLines:
         self._traced: dict[tuple[bytes, bytes], CommLines] = {}
         self._seen: set[tuple[bytes, bytes]] = set()
         self._recent: deque[tuple[Block, list[CommLines]]] = deque()
+        self._torn: list[tuple[bytes, int]] = []
+        self.broken = 0
+        """Calls of which only a part was found: cut lines, lines torn by another writer."""
 
     def take(self, block: Block) -> list[int] | range:
         """The places of the lines that are none of these, or hold more than one."""
@@ -181,7 +190,10 @@ class CallLines:
             if len(op) == 4:
                 index = _point_to_point(lines_of, op, peer, index)
             places.append(index)
+        if self._torn:
+            self._take_torn(new)
         for lines_of, places in new.items():
+            places.sort(key=_place)
             lines_of.add(block, places)
         self._recent.append((block, list(new)))
         if len(self._recent) > _RECENT_BLOCKS:
@@ -197,13 +209,22 @@ class CallLines:
             if key not in self._comms:
                 yield lines
 
+    def hosts(self) -> set[str]:
+        """The hosts of all processes."""
+        return {who.rpartition(b":")[0].decode("utf-8", "replace") for who, _ in self._comms}
+
     def _other(self, line: bytes, index: int, new: dict[CommLines, list[int]]) -> bool:
         """A line with prefixes, torn, or of another kind; true where it is still to be read."""
-        if b": opCount " in line:
-            whole = _ENDED.search(line) if line.count(b": opCount ") == 1 else None
-            for one in _INSIDE.finditer(line) if whole is None else (whole,):
-                self._add(self._comms, line[: one.start()], one.groups(), new, index)
-            return whole is None
+        if b"opCount" in line:
+            whole = _ENDED.search(line) if line.count(b"opCount") == 1 else None
+            if whole is not None and _FREE.search(line, 0, whole.start()):
+                self._add(self._comms, line[: whole.start()], whole.groups(), new, index)
+                return False
+            self._torn.append((line, index))
+            return True
+        if _BROKEN.search(line):
+            self.broken += 1
+            return True
         if b"NCCL CALL nccl" in line:
             call = _CALL.search(line)
             if call is None:
@@ -220,6 +241,27 @@ class CallLines:
         if len(self._seen) < _MOST_SEEN:
             self._seen.add(key)
         return True
+
+    def _take_torn(self, new: dict[CommLines, list[int]]) -> None:
+        """The whole calls of lines that hold more than one; what is left of others is counted."""
+        known = {who for who, _ in self._comms}
+        for line, index in self._torn:
+            whole = 0
+            end = 0
+            for found in _INSIDE.finditer(line):
+                who, op, op_count, peer, comm = found.groups()
+                if found.start() > 0 and not _FREE.search(line, 0, found.start()):
+                    # Glued to other words: where the host begins only its other lines tell.
+                    token = line[end : found.start(2)]
+                    fits = [one for one in known if one + b":" in token]
+                    who = max(fits, key=len, default=b"")
+                end = found.end()
+                if who:
+                    whole += 1
+                    told = (who, op, op_count, peer, comm)
+                    self._add(self._comms, line[: found.start()], told, new, index)
+            self.broken += max(1, line.count(b"opCount")) - whole
+        self._torn.clear()
 
     def _add(
         self,
@@ -247,6 +289,10 @@ class CallLines:
         if len(op) == 4:
             index = _point_to_point(lines, op, peer, index)
         new.setdefault(lines, []).append(index)
+
+
+def _place(at: int) -> int:
+    return max(at, ~at)
 
 
 def _point_to_point(lines: CommLines, op: bytes, peer: bytes, index: int) -> int:

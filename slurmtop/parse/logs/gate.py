@@ -20,13 +20,19 @@ _LONGEST_FORM = 400
 _ENDS_SHOWN = 64
 #: The same for lines that tell of progress alone.
 _ENDS_PASSING = 4
+_MOST_PASSING = 600
 
-#: What tells writers apart, and whose digits so count: tags, ranks, pids.
-_WRITER = re.compile(
-    rb"(?i:rank)\D{0,3}\d+|^\s{0,8}\d{1,6}: |\d+\]<std|pid=\d+|\[[\w.-]{1,64}[:\d]\d{0,6}\]:"
-    rb"|^[\w.-]{1,80}(?:: | >> )|:\d{1,10}:\d{1,10} \["
+_RUN = re.compile(rb"[A-Za-z]+")
+_MOST_RUNS = 50_000
+
+#: Tags that tell writers apart, not the times among them.
+_TAGS = re.compile(
+    rb"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)?\]?:? ?)?"
+    rb"((?:\s{0,8}\d{1,6}: |\[(?!\d{4}-)[\w.,=: -]{1,60}\](?:<\w{1,8}>)?:? ?|\([^()\n]{1,80}\) ?"
+    rb"|[\w.-]{1,80}(?:: | >> )){0,4})"
 )
-_HEAD = 100
+_RANKS = re.compile(rb"[Rr](?:ank|ANK)\D{0,3}(\d+)")
+_PROCESS = re.compile(rb"[^\s:]{0,255}:\d{1,10}:\d{1,10} \[")
 
 Mask = tuple[int, ...]
 
@@ -39,12 +45,18 @@ class Gate:
 
     def __init__(self, words: Sequence[Sequence[bytes]], passing: frozenset[int] = frozenset()):
         self._words = [tuple(dict.fromkeys(words_of)) for words_of in words]
-        self._plain = [
-            tuple({word.translate(None, _NO_DIGITS) for word in words_of}) for words_of in words
-        ]
         self._numbered = [
             any(word.translate(None, _NO_DIGITS) != word for word in words_of) for words_of in words
         ]
+        self._plain: list[tuple[int, bytes]] = []
+        self._by_run: dict[bytes, list[int]] = {}
+        for reader, words_of in enumerate(self._words):
+            for word in {word.translate(None, _NO_DIGITS) for word in words_of}:
+                run = max(_RUN.findall(word), key=len, default=b"")
+                self._by_run.setdefault(run, []).append(len(self._plain))
+                self._plain.append((reader, word))
+        self._always = tuple(self._by_run.pop(b"", ()))
+        self._runs: dict[bytes, tuple[int, ...]] = {}
         self._passing = passing
         self._masks: dict[bytes, Mask] = {}
 
@@ -70,7 +82,21 @@ class Gate:
                 forms.setdefault(form, []).append(at)
         for form, places in forms.items():
             self._pick_form(masks.get(form) or self._learn(form), lines, places, out)
+        self._drop_passing(lines, out)
         return dict(sorted(out.items()))
+
+    def _drop_passing(self, lines: Sequence[bytes], out: dict[int, Mask]) -> None:
+        """Of very many lines that tell of progress alone the first and the last stay."""
+        if len(out) <= _MOST_PASSING:
+            return
+        passing = self._passing
+        places = sorted(
+            at
+            for at, mask in out.items()
+            if passing.issuperset(mask) and b"ank" not in lines[at] and b"ANK" not in lines[at]
+        )
+        for at in places[_MOST_PASSING // 3 : -(2 * _MOST_PASSING // 3)]:
+            del out[at]
 
     def _pick_form(
         self, mask: Mask, lines: Sequence[bytes], places: list[int], out: dict[int, Mask]
@@ -91,15 +117,29 @@ class Gate:
                 out[at] = sure
 
     def _learn(self, form: bytes) -> Mask:
-        holds = form.__contains__
-        mask = tuple(
-            reader for reader, words_of in enumerate(self._plain) if any(map(holds, words_of))
-        )
+        """Only words whose longest run of letters stands in one of the form's can be in it."""
+        runs = self._runs
+        possible: set[int] = set(self._always)
+        for run in _RUN.findall(form):
+            words = runs.get(run)
+            if words is None:
+                words = self._learn_run(run)
+            if words:
+                possible.update(words)
+        found = (self._plain[at] for at in possible)
+        mask = tuple(sorted({reader for reader, word in found if word in form}))
         if len(form) <= _LONGEST_FORM:
             if len(self._masks) >= _MOST_FORMS:
                 self._masks.clear()
             self._masks[form] = mask
         return mask
+
+    def _learn_run(self, run: bytes) -> tuple[int, ...]:
+        words = tuple(at for key, places in self._by_run.items() if key in run for at in places)
+        if len(self._runs) >= _MOST_RUNS:
+            self._runs.clear()
+        self._runs[run] = words
+        return words
 
     def _sure(self, mask: Mask, line: bytes) -> Mask:
         """Without readers whose words hold digits that this line does not."""
@@ -114,7 +154,13 @@ class Gate:
 
 
 def _writer(line: bytes) -> tuple[bytes, ...]:
+    """What tells this line's writer from others, as written."""
     if b" comm 0x" in line:
         return (line,)
-    head = line[:_HEAD]
-    return tuple(_WRITER.findall(line if b"ank" in line[_HEAD - 10 :] else head))
+    tags = _TAGS.match(line)
+    told = [tags[1] if tags else b""]
+    if b"ank" in line or b"ANK" in line:
+        told += _RANKS.findall(line)
+    if b"NCCL" in line or b" INFO " in line:
+        told += _PROCESS.findall(line)
+    return tuple(told)

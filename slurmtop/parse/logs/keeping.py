@@ -17,6 +17,7 @@ from slurmtop.model.events.launch import WorkersRestart
 from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.trace import Event, Stamp, Where
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.peel import Prefix
 from slurmtop.parse.logs.raws import Block, Raw
 
 #: Lines at either end of a log whose times are looked at, whatever they say.
@@ -63,6 +64,30 @@ class Orders:
             return place + self._total
         found = bisect_right(self._places, place)
         return place + (self._totals[found - 1] if found else 0)
+
+
+class Hosts:
+    """Hosts that stand at the beginning of a line: one glued to other words must be among them."""
+
+    _MOST = 10_000
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def seen(self, host: str | None) -> None:
+        """A host at the beginning of a line."""
+        if host is not None and len(self._known) < self._MOST:
+            self._known.add(host)
+
+    def glued(self, prefix: Prefix) -> None:
+        """Take from the prefix of a message inside a line a host that may hold other words."""
+        host = prefix.host
+        if host is None or host in self._known:
+            return
+        fits = [one for one in self._known if host.endswith(one)]
+        prefix.host = max(fits, key=len, default=None)
+        if prefix.host is None:
+            prefix.pid = None
 
 
 class Attempts:

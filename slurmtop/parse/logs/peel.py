@@ -71,7 +71,7 @@ _LOGGED = re.compile(
 )
 _ALLEN = re.compile(r"(?P<rank>\d{1,6}) \| (?=\d{4}-\d\d-\d\d)")
 _BORDER = re.compile(r"[│┃║▏|] ?(?=\S| )")
-_MARKED = re.compile(r"\*\*(?=\S)|> (?!>)|`{1,3}(?=\[)")
+_MARKED = re.compile(r"\*\*(?=[^\s*])|> (?!>)|`{1,3}(?=\[)")
 _AFTER_TIME = re.compile(r"(?:[:,](?= )|:(?=\[))? ?(?:[|-] )?")
 _LEVELS = frozenset(
     {"INFO", "WARNING", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL", "TRACE", "NOTICE", "E", "W"}

@@ -11,7 +11,7 @@ at. UTF-16 is turned into UTF-8; offsets still count bytes of the file.
 
 import codecs
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from slurmtop.parse.logs.lines import decoded
@@ -19,6 +19,8 @@ from slurmtop.parse.logs.lines import decoded
 #: Bytes kept of a line that does not end: more than is ever shown of one.
 _HELD = 17_000
 _BAR_HELD = 64_000
+#: Byte order marks of UTF-16.
+_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Block:
         offset = raw.offset
         for state in raw.data.split(b"\r"):
             if state and not state.isspace():
-                out.append(replace(raw, data=state, offset=offset))
+                out.append(Raw(state, raw.number, offset, raw.place, raw.serial))
             offset += _size(state, self._wide) + 1 + self._wide
         return out
 
@@ -136,6 +138,7 @@ class RawLines:
         """The lines that ``data`` finished; states of a bar that never ends a line, too."""
         if self.end == 0:
             self._wide = _wide_decoder(data)
+            self._at = 2 if self._wide is not None and data[:2] in _MARKS else 0
         self.end += len(data)
         if self._wide is not None:
             data = self._wide.decode(data).encode("utf-8", "replace")
@@ -229,7 +232,7 @@ def _wide_decoder(data: bytes) -> codecs.IncrementalDecoder | None:
     """For UTF-16, told by its mark or by the zero beside every letter."""
     head = data[:400]
     name = None
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if head[:2] in _MARKS:
         name = "utf-16"
     elif len(head) >= 8:
         odd, even = head[1::2], head[::2]

@@ -19,7 +19,7 @@ from slurmtop.model.events.nccl import Call, CommCalls
 from slurmtop.model.trace import Event, Source, Traces, Where
 from slurmtop.parse.logs.calls import CallLines, call_in
 from slurmtop.parse.logs.gate import Gate, Mask
-from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Orders
+from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Hosts, Orders
 from slurmtop.parse.logs.line import Message, Reader
 from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, may_go_on, pieces
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
@@ -34,6 +34,8 @@ _CHUNK = 1 << 19
 #: Lines of a block by which its shape is told.
 _SAMPLE = 100
 _MOST_GATES = 8
+#: Behind one of these a glued message begins with its own words.
+_ENDS_WORDS = "])>|}"
 #: A file of more lines than this was not copied from a terminal.
 _MOST_PASTED = 3_000
 
@@ -55,13 +57,14 @@ class SourceReader:
         self._buffer = bytearray()
         self._shape: Shape = replace(NO_SHAPE, year=year)
         self._held: list[Raw] = []
-        self._open: list[int] = []
+        self._open = self._open_readers()
         self._all: Mask = tuple(range(len(self._readers)))
         self._ends = Ends()
         self._events = Events()
         self._attempts = Attempts()
         self._orders = Orders()
         self._calls = CallLines()
+        self._hosts = Hosts()
         self._read = 0
         self._unread: list[tuple[int, int]] = []
         self._cut = False
@@ -126,9 +129,10 @@ class SourceReader:
         step = max(1, len(lines) // _SAMPLE)
         sample = [raw.text() for at in range(0, len(lines), step) for raw in block.states(at)[-1:]]
         shape = shape_of(sample, self._shape)
-        if block.serial == 0 and len(lines) <= _MOST_PASTED:
-            shape = replace(shape, width=width_of(lines))
-        self._shape = shape
+        width = None
+        if block.serial + len(lines) <= _MOST_PASTED:
+            width = width_of(lines) if block.serial == 0 else self._shape.width
+        self._shape = replace(shape, width=width)
 
     def _read_lines(self, lines: "_Lines", *, final: bool) -> None:
         """Show what is telling; the last lines wait for what they may go on in."""
@@ -168,9 +172,12 @@ class SourceReader:
             message = self._attempts.seen(message)
             for index in sorted({*mask, *self._open}) if self._open else mask:
                 self._keep(self._readers[index].see(message))
-            self._open = [at for at, reader in enumerate(self._readers) if reader.open]
+            self._open = self._open_readers()
         self._orders.more(1 - len(parts))
         return len(parts)
+
+    def _open_readers(self) -> list[int]:
+        return [at for at, reader in enumerate(self._readers) if reader.open]
 
     def _messages(self, raw: Raw, parts: list[str]) -> Iterable[Message]:
         """The messages of one line; the last of them goes on in the further parts."""
@@ -184,6 +191,10 @@ class SourceReader:
             prefix = peel(whole, self._shape) if told is None or more else told
             if outer is not None:
                 inherit(prefix, outer, whole)
+                if text[start - 1] not in _ENDS_WORDS:
+                    self._hosts.glued(prefix)
+            else:
+                self._hosts.seen(prefix.host)
             shown = shown_text(text[start:end], more, prefix)
             message = self._message(raw, whole, prefix, shown)
             outer = outer or prefix
@@ -220,15 +231,17 @@ class SourceReader:
             stamp=prefix.stamp,
         )
 
-    def _where_of(self, raw: Raw, words: str = "") -> Where:
-        """A line on its own; of several messages in it the one that holds ``words``."""
+    def _where_of(self, raw: Raw, *words: str) -> Where:
+        """A line on its own; of several messages in it the one that holds these words."""
         text = without_border(raw.text(), self._shape)
-        torn = words and text.count("NCCL ") > 1
+        torn = len(words) > 0 and text.count("NCCL ") > 1
         for start, end, _ in pieces(text, self._shape) if torn else ():
-            if words in text[start:end]:
+            if all(word in text[start:end] for word in words):
                 text = text[start:end]
                 break
         prefix = peel(text, self._shape)
+        if torn:
+            self._hosts.glued(prefix)
         return self._where(raw, prefix, shown_text(text, [], prefix))
 
     def _keep(self, events: Iterable[Event]) -> None:
@@ -238,6 +251,8 @@ class SourceReader:
 
     def _comm_calls(self) -> Iterable[CommCalls]:
         """The calls of each communicator, as one event."""
+        for host in self._calls.hosts():
+            self._hosts.seen(host)
         for lines in self._calls.all():
             last = lines.last_line()
             if lines.first is None or last is None:
@@ -250,10 +265,10 @@ class SourceReader:
                 found = call_in(kept.raw().text(), who, comm)
                 if found is not None:
                     calls.append(found[0])
-                    places.append(self._where_of(kept.raw(), comm))
+                    places.append(self._where_of(kept.raw(), comm, who))
                     nranks = found[1] or nranks
             yield CommCalls(
-                at=self._where_of(last.raw(), comm),
+                at=self._where_of(last.raw(), comm, who),
                 comm=comm,
                 nranks=nranks,
                 collectives=lines.collectives,
@@ -262,7 +277,8 @@ class SourceReader:
                 sends=tuple(sorted(lines.sends.items())),
                 receives=tuple(sorted(lines.receives.items())),
                 op_count_moves=lines.moves,
-                first_at=self._where_of(lines.first.raw(), comm),
+                first_at=self._where_of(lines.first.raw(), comm, who),
+                torn=self._calls.broken,
             )
 
 

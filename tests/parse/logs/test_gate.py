@@ -1,0 +1,52 @@
+"""No line that a reader asked for is kept from it, unless thousands are like it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurmtop.parse.logs.gate import Gate
+
+WORDS = [(b"rror", b": error: ", b"int8"), (b"%|", b"it/s"), (b"Watchdog caught",)]
+
+
+def test_each_reader_is_told_its_own_lines() -> None:
+    gate = Gate(WORDS)
+    lines = [b"an Error", b"45%| 1 it/s", b"loss", b"x: error: y%|", b"[Rank 3] Watchdog caught it"]
+    assert gate.pick(lines) == {0: (0,), 1: (1,), 3: (0, 1), 4: (2,)}
+    assert [gate.of(line) for line in lines] == [(0,), (1,), (), (0, 1), (2,)]
+
+
+def test_a_word_with_digits_needs_its_digits() -> None:
+    gate = Gate(WORDS)
+    assert (gate.of(b"type int4"), gate.of(b"type int8"), gate.of(b"type int4")) == ((), (0,), ())
+
+
+def test_ranks_are_never_dropped_for_each_other() -> None:
+    lines = [b"[E P.cpp:8] [Rank %d] Watchdog caught it" % rank for rank in range(3_000)]
+    assert len(Gate(WORDS).pick(lines)) == 3_000
+    tagged = [b"[rank%d]: an Error" % rank for rank in range(3_000)]
+    assert len(Gate(WORDS).pick(tagged)) == 3_000
+
+
+def test_of_very_many_like_lines_the_first_and_the_last_are_picked() -> None:
+    lines = [b"Error %d" % n for n in range(3_000)]
+    picked = list(Gate(WORDS).pick(lines))
+    assert picked == [*range(64), *range(2_936, 3_000)]
+    passing = list(Gate(WORDS, frozenset({1})).pick([b"%d%%|" % n for n in range(3_000)]))
+    assert passing == [0, 1, 2, 3, 2_996, 2_997, 2_998, 2_999]
+
+
+def test_of_many_kinds_of_progress_the_first_and_the_last_are_picked() -> None:
+    lines = [
+        b"%%|%s" % bytes([97 + n % 26, 97 + n // 26 % 26, 97 + n // 676]) for n in range(5_000)
+    ]
+    picked = list(Gate(WORDS, frozenset({1})).pick(lines))
+    assert len(picked) == 600
+    assert (picked[0], picked[-1]) == (0, 4_999)
+
+
+@given(st.lists(st.lists(st.sampled_from([*WORDS[0], *WORDS[1], b"x", b" ", b"7"])).map(b"".join)))
+def test_the_words_of_a_line_are_found_wherever_they_stand(lines: list[bytes]) -> None:
+    gate = Gate(WORDS)
+    for line in lines:
+        holds = tuple(at for at, words in enumerate(WORDS) if any(word in line for word in words))
+        assert gate.of(line) == holds
