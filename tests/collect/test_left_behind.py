@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import importlib
 import json
 import os
 import signal
@@ -334,10 +333,6 @@ async def test_zstd_without_a_module_is_told(
     (source,) = (await read_traces(runner, [str(path)])).sources
     assert source.status is LogStatus.FAILED
     assert "zstd -d" in source.why
-
-
-def test_the_modules_for_zstd_are_imported_by_the_real_importer() -> None:
-    assert unpack.importlib is importlib
 
 
 # Standard input
