@@ -1,6 +1,6 @@
 """What the joined logs of one job say, small enough to be carried with its facts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from slurmtop.model.events.launch import ChildEnded, ClosingSignal, ElasticFailure, WorkersRestart
@@ -62,7 +62,7 @@ def died_first(picture: Picture) -> Died | None:
     None where another ended so too, where one ended before, and where Slurm or a person was
     ending the step: whoever is killed then is a victim.
     """
-    died = [event for event in _exits(picture) if _counts(event)]
+    died = _each_process([event for event in _exits(picture) if _counts(event)])
     first = picture.earliest(died)
     if first is None or _ended_before(picture, first):
         return None
@@ -79,6 +79,14 @@ def _exits(picture: Picture) -> Iterator[_Exit]:
     yield from picture.of(TaskExit)
     yield from picture.of(ChildEnded)
     yield from picture.of(ElasticFailure)
+
+
+def _each_process(exits: Sequence[_Exit]) -> list[_Exit]:
+    """torchrun tells the same end twice: in a line, and with rank and host in its table."""
+    pids = {e.pid for e in exits if isinstance(e, ElasticFailure) and e.rank is not None}
+    return [
+        e for e in exits if not (isinstance(e, ElasticFailure) and e.rank is None and e.pid in pids)
+    ]
 
 
 def _counts(event: _Exit) -> bool:
