@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable
 
 from slurmtop.model.facts import Died, LogsSay
-from slurmtop.model.job import JobState, Phase
+from slurmtop.model.job import AccountingRecord, JobState, Phase
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
@@ -24,7 +24,8 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage.catalogue import SLURM, family_of
-from slurmtop.triage.subject import Subject, ran_text
+from slurmtop.triage.ended import memory_text
+from slurmtop.triage.subject import Subject, ran_text, sacct_evidence
 
 #: Ends that Slurm made, or counted, by itself: no log can say otherwise.
 _BY_SLURM = frozenset(
@@ -109,11 +110,33 @@ def _out_of_memory(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict
     )
 
 
+def _step_out_of_memory(
+    subject: Subject, by_slurm: Verdict, say: LogsSay, step: AccountingRecord
+) -> Verdict:
+    """Slurm counted a kill for lack of memory in one step of a job that went on to fail."""
+    told = sacct_evidence(subject, step, "Slurm counted a kill for lack of memory in this step")
+    name = visible(step.id.text)
+    summary = f"failed{ran_text(subject)}: step {name} ran out of memory{memory_text(subject)}"
+    found = dataclasses.replace(
+        by_slurm,
+        family=family_of("host-oom"),
+        cls="host-oom",
+        ended_by=EndedBy.FAULT,
+        confidence=Confidence.HIGH,
+        summary=summary,
+        evidence=_evidence((told,), by_slurm.evidence),
+    )
+    return _out_of_memory(subject, found, say)
+
+
 def _failed(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
     logs = say.verdict
     if logs.state in (State.HEALTHY, State.RECOVERING, State.SLOW) or logs.cls == "slurm-requeue":
         # What went wrong stands in no line that was read: an error in it was got over.
         return _with_missing(by_slurm, logs)
+    starved = next((one for one in subject.steps if one.state.base == "OUT_OF_MEMORY"), None)
+    if starved is not None and logs.cls in _ONLY_THAT_IT_ENDED:
+        return _step_out_of_memory(subject, by_slurm, say, starved)
     if say.died is not None and logs.cls in _ONLY_THAT_IT_ENDED:
         return _died(subject, by_slurm, say, say.died)
     if logs.cls is None and not logs.evidence:
@@ -149,7 +172,10 @@ def _died(subject: Subject, by_slurm: Verdict, say: LogsSay, died: Died) -> Verd
     place = f" on {visible(culprit.host)}" if culprit.host else ""
     more = "; perhaps for lack of memory (host-oom)" if killed else ""
     summary = f"failed{ran_text(subject)}: {who}{place} {_how(died)} before any other ended{more}"
-    evidence = _evidence((died.evidence,), (*say.verdict.evidence, *by_slurm.evidence))
+    proof = died.evidence
+    if killed:
+        proof = dataclasses.replace(proof, says=proof.says + memory_text(subject))
+    evidence = _evidence((proof,), (*say.verdict.evidence, *by_slurm.evidence))
     sure = Confidence.MEDIUM if killed else Confidence.HIGH
     missing = _memory_missing(subject, culprit.host) if killed else ()
     steps = (_memory_step(subject), *by_slurm.next) if killed else by_slurm.next

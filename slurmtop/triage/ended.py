@@ -337,7 +337,7 @@ def _summary(
     if state.base == "TIMEOUT" and subject.limit_s is not None:
         text = f"{kind.text} of {clock_text(subject.limit_s)}"
     if state.base == "OUT_OF_MEMORY":
-        text += _memory_text(subject)
+        text += memory_text(subject)
     return text
 
 
@@ -367,7 +367,8 @@ def _cancelled_text(subject: Subject, by_uid: int | None) -> str:
     return f"cancelled {when} by the user with uid {by_uid}"
 
 
-def _memory_text(subject: Subject) -> str:
+def memory_text(subject: Subject) -> str:
+    """``: largest task 63 GiB of 64 GiB asked for``, as far as accounting tells."""
     peaks = [row.max_rss_bytes for row in subject.steps if row.max_rss_bytes]
     asked = subject.record.req_mem_bytes if subject.record is not None else None
     if not peaks:

@@ -17,6 +17,7 @@ from slurmtop.model.job import (
     Tres,
 )
 from slurmtop.model.verdict import Missing
+from tests.triage.logs_told import CRASHED, KILLED, LIMIT, RAISED, STALL, SURVIVED, TIMED_OUT, say
 
 NOW = datetime(2031, 5, 5, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -306,6 +307,25 @@ def scenarios() -> dict[str, JobFacts]:
                 log("stderr", 400, first_error=line("torch.OutOfMemoryError: CUDA out of memory.")),
             ),
         ),
+        "logs-rank-threw": live(
+            "FAILED",
+            "1:0",
+            logs=(log("stdout", 400, first_error=line("[rank2]: ValueError: no", 6)),),
+            logs_say=say(RAISED),
+        ),
+        "logs-rank-crashed": live("FAILED", "139:0", logs_say=say(CRASHED)),
+        "logs-rank-killed": live("FAILED", "137:0", logs_say=say(KILLED)),
+        "logs-error-survived": live(
+            "FAILED",
+            "1:0",
+            logs=(log("stdout", 400, first_error=line("ValueError: mirror", 3)),),
+            logs_say=say(SURVIVED),
+        ),
+        "logs-time-limit-in-a-hang": live("TIMEOUT", "0:15", logs_say=say(TIMED_OUT + LIMIT)),
+        "logs-running-watchdog": live(
+            "RUNNING", logs=(log(progress=STEP),), logs_say=say(TIMED_OUT)
+        ),
+        "logs-running-stall": live("RUNNING", logs=(log(progress=STEP),), logs_say=say(STALL)),
         "cancelled-by-owner": facts(
             history=(row("CANCELLED", state=state("CANCELLED", 20011)),),
             viewer="anna",

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from slurmtop.model.facts import JobFacts, LogLine, LogsSay
+from slurmtop.model.facts import JobFacts, LogLine
 from slurmtop.model.job import ExitCode
 from slurmtop.model.verdict import Confidence, EndedBy, State, Verdict
 from slurmtop.parse.logs.reading import read_bytes
@@ -13,75 +13,19 @@ from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.why import explain_job
 from slurmtop.triage.words import four_lines
 from tests.triage.builders import STEP, TRACE, live, log, row
+from tests.triage.logs_told import (
+    CRASHED,
+    KILLED,
+    LIMIT,
+    LOG,
+    RAISED,
+    STALL,
+    SURVIVED,
+    TIMED_OUT,
+    say,
+)
 
 LATE = LogLine("ValueError: mirror answers nonsense", 990, 9_000)
-LOG = "/scratch/anna/run9/4711.out"
-PEER = (
-    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"
-    " [10.1.2.3]:48279"
-)
-RAISED = f"""\
-step 1/60 loss=2.5
-step 2/60 loss=2.4
-[rank2]: Traceback (most recent call last):
-[rank2]:   File "/home/anna/train.py", line 41, in step
-[rank2]:     batch = load(number)
-[rank2]: ValueError: shard data-02 is empty
-[rank1]: Traceback (most recent call last):
-[rank1]:   File "/home/anna/train.py", line 52, in step
-[rank1]:     dist.all_reduce(batch)
-[rank1]: {PEER}
-srun: error: gpu03: task 2: Exited with exit code 1
-srun: error: gpu02: task 1: Exited with exit code 1
-"""
-CRASHED = f"""\
-step 2/60 loss=2.4
-[rank1]: Traceback (most recent call last):
-[rank1]:   File "/home/anna/train.py", line 52, in step
-[rank1]: {PEER}
-[rank0]: Traceback (most recent call last):
-[rank0]:   File "/home/anna/train.py", line 52, in step
-[rank0]: {PEER}
-[rank3]: Traceback (most recent call last):
-[rank3]:   File "/home/anna/train.py", line 52, in step
-[rank3]: {PEER}
-srun: error: gpu03: task 2: Segmentation fault (core dumped)
-srun: error: gpu02: task 1: Exited with exit code 1
-srun: error: gpu01: task 0: Exited with exit code 1
-"""
-KILLED = CRASHED.replace("Segmentation fault (core dumped)", "Killed")
-WATCHDOG = """\
-step 480/1000 loss=2.1
-[rank3]:[E1201 03:10:11.120000 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective \
-operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, \
-Timeout(ms)=600000) ran for 600014 milliseconds before timing out.
-"""
-STALL = """\
-step 480/1000 loss=2.1
-[2026-12-01 03:10:11.120000: W horovod/common/stall_inspector.cc:107] One or more tensors were \
-submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder \
-of ranks for more than 60 seconds.
-Missing ranks:
-2: [allreduce.grad_0]
-"""
-SURVIVED = """\
-Traceback (most recent call last):
-  File "/home/anna/train.py", line 12, in fetch
-ValueError: mirror answers nonsense
-trying the next mirror
-step 1/60 loss=2.5
-step 2/60 loss=2.4
-step 3/60 loss=2.3
-"""
-LIMIT = """\
-slurmstepd: error: *** JOB 4711 ON gpu01 CANCELLED AT 2031-05-05T11:50:00 DUE TO TIME LIMIT ***
-"""
-
-
-def say(text: str, **changes: object) -> LogsSay:
-    said = logs_say(join(read_bytes(LOG, text.encode())))
-    assert said is not None
-    return dataclasses.replace(said, **changes)  # type: ignore[arg-type]
 
 
 def facts(word: str, exit_text: str, text: str, **changes: object) -> JobFacts:
@@ -138,7 +82,7 @@ def test_an_error_that_was_survived_is_not_why_it_failed() -> None:
         ("CANCELLED", None),
     ],
 )
-@pytest.mark.parametrize("text", [RAISED, CRASHED, KILLED, WATCHDOG, STALL, LIMIT, RAISED + LIMIT])
+@pytest.mark.parametrize("text", [RAISED, CRASHED, KILLED, TIMED_OUT, STALL, LIMIT, RAISED + LIMIT])
 def test_slurms_own_ends_stand_and_no_rank_is_named(word: str, cls: str | None, text: str) -> None:
     verdict = told(word, "0:15", text)
     assert (verdict.state, verdict.cls, verdict.culprits) == (State.FAILED, cls, ())
@@ -146,7 +90,7 @@ def test_slurms_own_ends_stand_and_no_rank_is_named(word: str, cls: str | None, 
 
 
 def test_what_the_log_tells_of_a_job_at_its_limit_stands_beside_it() -> None:
-    verdict = told("TIMEOUT", "0:15", WATCHDOG + LIMIT)
+    verdict = told("TIMEOUT", "0:15", TIMED_OUT + LIMIT)
     assert verdict.cls == "slurm-time-limit"
     assert verdict.against[0].says.startswith("in its log: ")
     assert "Watchdog caught" in verdict.against[0].text
@@ -185,6 +129,24 @@ def test_a_rank_that_was_killed_may_have_run_out_of_memory() -> None:
     assert [(one.rank, one.host) for one in verdict.culprits] == [(2, "gpu03")]
     assert any("MaxRSS" in step.command for step in verdict.next)
     assert any("dmesg" in (one.command or "") for one in verdict.missing)
+
+
+def test_a_step_that_ran_out_of_memory_by_slurms_count_is_why_its_job_failed() -> None:
+    starved = row("OUT_OF_MEMORY", step="0", exit_code=ExitCode(0, 125), max_rss_bytes=63 * 2**30)
+    whole = row("FAILED", req_mem_bytes=64 * 2**30)
+    verdict = told("FAILED", "137:0", KILLED, history=(whole, starved))
+    assert (verdict.cls, verdict.confidence) == ("host-oom", Confidence.HIGH)
+    assert "step 4711.0 ran out of memory: largest task 63.0 GiB" in verdict.summary
+    assert [(one.rank, one.host) for one in verdict.culprits] == [(2, "gpu03")]
+    assert told("FAILED", "1:0", RAISED, history=(whole, starved)).cls == "python-exception"
+
+
+def test_the_largest_task_is_told_beside_a_rank_that_was_killed() -> None:
+    step = row("FAILED", step="0", exit_code=ExitCode(0, 9), max_rss_bytes=63 * 2**30)
+    whole = row("FAILED", req_mem_bytes=64 * 2**30)
+    verdict = told("FAILED", "137:0", KILLED, history=(whole, step))
+    assert "largest task 63.0 GiB" in verdict.evidence[0].says
+    assert verdict.cls == "task-exit"
 
 
 def test_whom_slurm_killed_while_it_cleared_up_is_a_victim() -> None:
@@ -258,7 +220,7 @@ def test_a_job_that_completed_has_not_failed_whatever_its_log_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [(WATCHDOG, "still running, but it has failed"), (STALL, "stuck")]
+    ("text", "words"), [(TIMED_OUT, "still running, but it has failed"), (STALL, "stuck")]
 )
 def test_a_running_job_whose_log_tells_a_stall_is_hung(text: str, words: str) -> None:
     alone = say(text).verdict
@@ -305,7 +267,7 @@ def test_where_earlier_runs_may_have_written_nobody_is_named() -> None:
     assert verdict.culprits == ()
     assert verdict.confidence is Confidence.MEDIUM
     assert verdict.evidence[0].says.endswith("it may be from an earlier attempt")
-    running = told("RUNNING", "0:0", WATCHDOG, said=say(WATCHDOG, only_newest=False))
+    running = told("RUNNING", "0:0", TIMED_OUT, said=say(TIMED_OUT, only_newest=False))
     assert running.state is not State.HUNG
 
 
@@ -316,7 +278,7 @@ def test_a_waiting_job_is_not_judged_by_the_log_of_its_last_run() -> None:
 
 
 def test_what_only_reads_comes_before_what_changes_something() -> None:
-    for word, text in (("FAILED", WATCHDOG), ("FAILED", RAISED), ("RUNNING", WATCHDOG)):
+    for word, text in (("FAILED", TIMED_OUT), ("FAILED", RAISED), ("RUNNING", TIMED_OUT)):
         effects = [step.effect for step in told(word, "1:0", text).next]
         assert effects == sorted(effects)
 

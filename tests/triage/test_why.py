@@ -49,12 +49,16 @@ def test_every_verdict_is_well_formed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_nobody_is_blamed_but_a_node_that_slurm_names(name: str) -> None:
+def test_nobody_is_blamed_but_whom_slurm_or_the_logs_name(name: str) -> None:
     culprits = explain_job(SCENARIOS[name]).culprits
     if name.startswith("node-fail-"):
         node = {"node-fail-named": "gpu02", "node-fail-single": "gpu07"}[name]
         assert [item.host for item in culprits] == [node]
         assert all(item.rank is None for item in culprits)
+    elif name in ("logs-rank-threw", "logs-running-stall"):
+        assert [item.rank for item in culprits] == [2]
+    elif name.startswith("logs-rank-"):
+        assert [(item.rank, item.host) for item in culprits] == [(None, "gpu03")]
     else:
         assert culprits == ()
 
