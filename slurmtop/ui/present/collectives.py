@@ -47,13 +47,19 @@ def collective_lines(
     shown = sorted(tables, key=lambda table: not any(_has(row, named) for row in table.rows))
     out: list[Line] = [(), (("Collectives", "label"),)]
     signs: set[str] = set()
-    for table in shown[:MOST_TABLES]:
+    for number, table in enumerate(shown[:MOST_TABLES]):
+        out += [()] if number else []
         out += _head(table, width)
         out += _table(table, named, width, signs)
     if len(shown) > MOST_TABLES:
         more = plural(len(shown) - MOST_TABLES, "more group")
         out.append(cut_line(((f"  {more}, with nothing odder than these", "dim"),), width))
     return (*out, *_legend(signs, width))
+
+
+def _is_global(row: Row) -> bool:
+    """Are the ranks of the job known of all of the row?"""
+    return len(row.global_ranks) == len(row.ranks)
 
 
 def _has(row: Row, named: Collection[int]) -> bool:
@@ -68,6 +74,8 @@ def _head(table: Table, width: int) -> list[Line]:
         words.append(f"of {table.unseen} no line was read")
     if table.attempt:
         words.append(f"attempt {table.attempt}")
+    if not all(map(_is_global, table.rows)):
+        words.append("ranks as this group counts them")
     text = ", ".join(words)
     out: list[Line] = [((piece, ""),) for piece in wrap(text, width, first="  ", rest="  ")]
     if not table.comparable:
@@ -78,9 +86,9 @@ def _head(table: Table, width: int) -> list[Line]:
 
 def _table(table: Table, named: Collection[int], width: int, signs: set[str]) -> list[Line]:
     rows = sorted(table.rows, key=lambda row: not _has(row, named))[:MOST_ROWS]
-    names = [_name(row) for row in rows]
-    heads = [_column(table, position) for position in table.columns]
     most_who = max(10, int(width * _WHO_SHARE))
+    names = [_name(row, most_who) for row in rows]
+    heads = [_column(table, position) for position in table.columns]
     who_cells = min(max([*map(cell_width, names), 4]), most_who)
     room = width - who_cells - 4
     first, cells = _columns(heads, rows, room)
@@ -105,13 +113,11 @@ def _column(table: Table, position: int | None) -> str:
     return "last" if not position else f"last{position}"
 
 
-def _name(row: Row) -> str:
-    """``rank 11``, ``ranks 0-10, 12-15``; by their numbers in the group where that is all."""
-    whole = len(row.global_ranks) == len(row.ranks)
-    noun = "rank" if len(row.ranks) == 1 else "ranks"
-    if whole:
-        return f"{noun} {ranks_text(row.global_ranks)}"
-    return f"group's {noun} {ranks_text(row.ranks)}"
+def _name(row: Row, room: int) -> str:
+    """``rank 11``, ``ranks 0-10, 12-15``; how many they are where that does not fit."""
+    ranks = row.global_ranks if _is_global(row) else row.ranks
+    text = f"{'rank' if len(ranks) == 1 else 'ranks'} {ranks_text(ranks)}"
+    return text if len(text) <= room else plural(len(ranks), "rank")
 
 
 def _columns(heads: Sequence[str], rows: Sequence[Row], room: int) -> tuple[int, list[int]]:

@@ -10,8 +10,8 @@ from slurmtop.ui.present.spans import Line
 from slurmtop.ui.present.why import Item, Page, Spot, WhyState, same_spot, why_page, with_cursor
 from slurmtop.ui.widgets.lines import LinesView, line_strip
 
-#: How far beyond the edge the next spot may be for the cursor to go there at once.
-_NEAR = 2
+#: Lines between two spots, or beyond the edge, over which the cursor goes at once.
+_NEAR = 3
 
 
 class WhyView(LinesView, inherit_bindings=False):
@@ -134,8 +134,15 @@ class WhyView(LinesView, inherit_bindings=False):
         return spot.first in self._rows()
 
     def _near(self, spot: Spot) -> bool:
-        rows = self._rows()
-        return rows.start - _NEAR <= spot.first < rows.stop + _NEAR
+        """May the cursor go there without hiding a line that was not seen yet?"""
+        rows, here = self._rows(), self._spot
+        if rows.start - _NEAR <= spot.first < rows.stop + _NEAR:
+            return True
+        if here is None or not self._in_sight(here):
+            return False
+        if spot.first < here.first:
+            return here.first - spot.end <= _NEAR
+        return here.end <= rows.stop and spot.first - here.end <= _NEAR
 
     def _scroll_to_spot(self, spot: Spot) -> None:
         """All of it in sight, and at least its first line."""
