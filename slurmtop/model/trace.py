@@ -113,6 +113,11 @@ class Source:
     last_stamped: Where | None = None
     spacing_s: float | None = None
     """The usual time between its stamped lines (median), None for fewer than three."""
+    tail: tuple[Where, ...] = ()
+    """Its last few lines that are not blank, whatever they say."""
+    notable: tuple[Where, ...] = ()
+    """Lines that call themselves errors or warnings, errors first: a few, to be shown where
+    nothing else explains the run."""
     dropped_events: int = 0
     """Events of kinds that came thousands of times, between the first and the last ones kept."""
 

@@ -16,8 +16,9 @@ from slurmtop.model.events.launch import (
     Interrupted,
     Unkillable,
     WorkerLost,
+    WorkersOutOfMemory,
 )
-from slurmtop.model.events.nccl import NcclChain, NcclWarn, Warn
+from slurmtop.model.events.nccl import NcclChain, NcclRetry, NcclWarn, Warn
 from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
 from slurmtop.model.events.reports import BenchRow, FlightReport, HorovodStall
 from slurmtop.model.events.slurm import (
@@ -28,13 +29,15 @@ from slurmtop.model.events.slurm import (
     StepNote,
     TaskExit,
 )
-from slurmtop.model.events.system import KernelOom, LimitHit, PcieFatal, Xid
+from slurmtop.model.events.system import HostHardware, KernelOom, LimitHit, PcieFatal, Xid
 from slurmtop.model.events.torch import (
     CudaError,
     Desync,
     DumpSignal,
     FailedStack,
     FingerprintMismatch,
+    GlooError,
+    GroupStatus,
     Heartbeat,
     MonitoredBarrier,
     NcclError,
@@ -136,6 +139,15 @@ def grade(event: Event) -> Grade:
             return _of_bench(event)
         case Xid() | PcieFatal() | LimitHit() | NcclError() | UnusedParameters() | ParamsDiffer():
             return Grade.ERROR
+        case GlooError() | HostHardware() | WorkersOutOfMemory():
+            # Ray gives the work of a worker that it killed to another one.
+            return Grade.ERROR
+        case GroupStatus():
+            # ``Timeout at NCCL work: 6``; the heartbeat's ``last completed`` alone is no failure.
+            return Grade.ENDED if event.seq is not None else Grade.NOTHING
+        case NcclRetry():
+            last = event.attempts is not None and event.attempt == event.attempts
+            return Grade.ERROR if last else Grade.NOTHING
         case FingerprintMismatch() | MonitoredBarrier() | Desync():
             return Grade.ERROR
         case HorovodStall() | FlightReport():
@@ -162,6 +174,8 @@ class Survivals:
         finished = (e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED)
         moves: list[Step | ProgramSays] = [*picture.of(Step), *finished]
         for move in sorted(moves, key=lambda event: event.at.order):
+            if isinstance(move, Step) and move.done == 0:
+                continue  # a bar that was only drawn
             rank = picture.rank_of(move.at)
             self._last[move.at.source, rank] = move
             if rank is None and isinstance(move, Step) and move.done == move.total is not None:
@@ -226,6 +240,9 @@ _CASCADE_NAMES = frozenset(
         "CalledProcessError",
         "MultiprocessingError",
         "RayActorError",
+        "RayTaskError",
+        "TuneError",
+        "TrainingFailedError",
         "ActorDiedError",
         "WorkerCrashedError",
     }
@@ -252,7 +269,9 @@ _CASCADE_WORDS = (
 def is_cascade(event: PyException) -> bool:
     """Does an exception only pass on that another process, or the network, has ended?"""
     name = event.name.rpartition(".")[2]
-    if event.cut or name in _CASCADE_NAMES:
+    if event.cut:
+        return event.process is None
+    if name in _CASCADE_NAMES:
         return True
     message = event.message.lower()
     return any(word in message for word in _CASCADE_WORDS)

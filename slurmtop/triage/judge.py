@@ -29,6 +29,7 @@ from slurmtop.triage.failures import Survivals, failures, first_failure
 from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
 from slurmtop.triage.join import join
 from slurmtop.triage.next_steps import missing_of, next_of
+from slurmtop.triage.notable import notable
 from slurmtop.triage.picture import Picture
 
 #: Where a rule says one of these, an error that was got over is part of what it says.
@@ -170,6 +171,8 @@ def _shown(picture: Picture, ending: Ending, findings: Sequence[Finding]) -> lis
     kept = lines[: EVIDENCE_LIMIT - len(must)]
     cause = findings[0].at or (lines[0].at if lines else None)
     rest = [*lines[len(kept) :], *_around(picture, cause)]
+    if findings[0].cls is None or findings[0].weight <= Weight.SYMPTOM:
+        rest += notable(picture)
     return _distinct([*kept, *must, *rest])[:EVIDENCE_LIMIT]
 
 
@@ -249,6 +252,8 @@ def _without(picture: Picture, ending: Ending) -> Verdict:
     """No rule found anything: the state alone is told."""
     cls = "healthy" if ending.state is State.HEALTHY else None
     shown = [ending.shown] if ending.shown is not None else []
+    if ending.state is not State.HEALTHY:
+        shown = _distinct([*shown, *_around(picture, None), *notable(picture)])[:EVIDENCE_LIMIT]
     return Verdict(
         job=None,
         state=ending.state,

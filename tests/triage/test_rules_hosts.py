@@ -50,7 +50,7 @@ def test_slurms_word_on_memory_names_the_host_of_the_task() -> None:
 
 def test_a_kill_without_a_host_names_nobody() -> None:
     finding = only(OomKill(at=where("Detected 1 oom_kill event"), step="7.0"))
-    assert (finding.weight, finding.culprits) == (Weight.CAUSE, ())
+    assert (finding.weight, finding.culprits) == (Weight.OUTRIGHT, ())
 
 
 def test_the_kernels_kill_names_the_rank_of_that_process() -> None:

@@ -337,6 +337,22 @@ def test_a_local_rank_that_tells_its_own_end_went_of_its_own_will() -> None:
     assert found(*closed_by(0, range(4))) == {}
 
 
+def test_in_logs_of_their_own_the_one_that_all_name_may_only_be_lost() -> None:
+    apart = [
+        ClosedByLocalRank(
+            at=where(
+                f"n1:1:2 [{rank}] NCCL INFO [Service thread] Connection closed by localRank 3",
+                host="n1",
+                source=f"rank{rank}.log",
+            ),
+            local_rank=3,
+        )
+        for rank in range(3)
+    ]
+    assert named(found(*apart)["peer-died"]) == []
+    assert found(*apart[:2]) == {}
+
+
 def test_writers_that_all_see_one_device_do_not_tell_who_is_silent() -> None:
     assert found(*closed_by(3, (0, 0, 0, 0))) == {}
 
@@ -364,10 +380,10 @@ def reset(asking: int | None, owner: int | None = 0) -> StoreEvent:
     return StoreEvent(at=at, kind=StoreTrouble.RESET, asking=asking, owner=owner)
 
 
-def test_the_owner_of_a_lost_store_is_named_when_several_ranks_lost_it() -> None:
-    assert named(found(reset(14))["peer-died"]) == []
-    assert named(found(reset(14), reset(9))["peer-died"]) == [(0, None)]
-    assert named(found(reset(14), reset(9), timed_out(0))["peer-died"]) == []
+def test_the_owner_of_a_lost_store_is_not_named_for_being_silent() -> None:
+    finding = found(reset(14), reset(9), reset(3))["peer-died"]
+    assert named(finding) == []
+    assert "its log has the cause" in finding.summary
 
 
 def test_a_port_error_wins_over_everything_that_the_others_report() -> None:

@@ -92,6 +92,14 @@ class WorkerLost(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkersOutOfMemory(Event):
+    """Ray's monitor killed workers for lack of host memory: ``1 Workers (tasks / actors) killed
+    due to memory pressure (OOM)``. ``address`` is the node's."""
+
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Crash(Event):
     """A process caught its own end: ``Caught signal 7 (Bus error``, ``Fatal Python error``,
     ``terminate called after throwing``. ``signal`` None where it is not told."""

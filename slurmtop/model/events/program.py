@@ -23,6 +23,9 @@ class PyException(Event):
     chain: int = 0
     swallowed: bool = False
     cut: bool = False
+    process: int | None = None
+    """Of ``-- Process 1 terminated with the following error:``, the number of the process that
+    ``torch.multiprocessing.spawn`` saw fail first, on its node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +92,12 @@ class RankSeen(Event):
     on_host: str | None = None
     world: int | None = None
     method: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notable(Event):
+    """A line that calls itself an error or a warning. It goes into ``Source.notable``, never among
+    the events of :class:`~slurmtop.model.trace.Traces`: it is to be shown, not to be thought of.
+    """
+
+    error: bool

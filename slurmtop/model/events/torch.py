@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from slurmtop.model.trace import Event
+from slurmtop.model.trace import Event, Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +110,8 @@ class FingerprintMismatch(OfGroup):
 
     here: Fingerprint
     there: Fingerprint | None = None
+    aspects: Where | None = None
+    """The same line where it goes on ``Collectives differ in the following aspects: …``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +210,8 @@ class GlooTrouble(StrEnum):
     REFUSED = "refused"
     TIMED_OUT = "timed out"
     """``Timed out waiting 1800000ms for recv operation to complete``."""
+    MESH = "mesh"
+    """``Gloo connectFullMesh failed with …``: ranks could not connect when the group was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

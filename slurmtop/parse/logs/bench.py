@@ -26,9 +26,9 @@ _ROW = re.compile(
 _HEADER = re.compile(
     r"#?\s{0,20}size\s{1,20}count\s.{0,200}\balgbw\s{1,20}busbw\s{1,20}(?P<kind>#wrong|error)"
 )
-_BOUNDS = re.compile(r"# ?Out of bounds values\s{1,20}: (?P<count>\d{1,15})")
+_BOUNDS = re.compile(r"(?:^|#)\s{0,20}Out of bounds values\s{1,20}: (?P<count>\d{1,15})")
 _AVERAGE = re.compile(
-    r"# ?Avg bus bandwidth\s{1,20}: (?P<gb>\d{1,9}(?:\.\d{1,9})?(?:e[+-]\d{1,3})?)"
+    r"(?:^|#)\s{0,20}Avg bus bandwidth\s{1,20}: (?P<gb>\d{1,9}(?:\.\d{1,9})?(?:e[+-]\d{1,3})?)"
 )
 #: Columns of a half: time, algbw, busbw, #wrong; with -I four more behind.
 _HALF = 4
@@ -103,7 +103,8 @@ class BenchReader:
         return math.isnan(number) or number > 0
 
     def _end(self, at: Where | None, gb: float | None) -> Iterator[Event]:
-        place = self._at if self._wrong else at or self._at
+        bad = self._wrong or self._out_of_bounds
+        place = self._at if bad else at or self._at
         if place is not None:
             yield BenchRow(
                 at=place,

@@ -24,6 +24,7 @@ _CAUGHT = re.compile(
     r"(?:\[[^\]\s]{0,255} ?:\d{1,6}:(?P<tid>\d{1,10})\] ?)?Caught signal (?P<caught>\d{1,2}) \("
     r"|Fatal Python error: (?P<python>[A-Za-z][\w ]{2,60})"
     r"|terminate called (?P<terminate>after throwing an instance of|without an active exception)"
+    r"|\*{3} (?P<begins>Process received) signal \*{3}"
     r"|\] Signal: (?P<name>[\w ]{2,40}) \((?P<mpi>\d{1,2})\)|^Signal: (?P<name2>[\w ]{2,40}) "
     r"\((?P<mpi2>\d{1,2})\)"
     r"|\*{3} (?P<glog>SIG[A-Z]{3,4}) .{0,100}received by PID"
@@ -70,6 +71,7 @@ class CrashReader:
         b"Fatal Python error",
         b"terminate called",
         b"Signal: ",
+        b"Process received signal",
         b"received by PID",
         b"Segfault encountered",
         b"double free",
@@ -92,12 +94,23 @@ class CrashReader:
         order = message.at.order
         yield from self._give([one for one in self._open if order - one.message.at.order > _REACH])
         found = _CAUGHT.search(message.text)
-        if found is not None:
+        begun = self._begun(message) if found is not None and found["begins"] is None else None
+        if found is not None and begun is not None:
+            begun.found = found
+            begun.message = message
+        elif found is not None:
             if len(self._open) >= _MOST_OPEN:
                 yield from self._give(self._open[:1])
             self._open.append(_Open(message, found))
         elif self._open:
             yield from self._backtrace(message)
+
+    def _begun(self, message: Message) -> _Open | None:
+        """Open MPI's head line of the same process, whose signal stands in this line."""
+        for one in reversed(self._open):
+            if one.found["begins"] is not None and _process(one.message) == _process(message):
+                return one
+        return None
 
     def finish(self) -> Iterable[Event]:
         return in_order(self._give(list(self._open)))
@@ -130,8 +143,13 @@ class CrashReader:
         return same[-1] if same else None
 
 
+def _process(message: Message) -> tuple[str | None, int | None, str]:
+    tag = re.match(r"\[[^\[\]\s]{1,255}:\d{1,10}\]", message.text)
+    return message.at.host, message.at.pid, tag[0] if tag else message.stream
+
+
 def _signal(found: re.Match[str]) -> int | None:
-    if found["terminate"] is not None:
+    if found["terminate"] is not None or found["begins"] is not None:
         return None
     if found["glibc"] is not None:
         return _ABORT

@@ -22,6 +22,8 @@ from slurmtop.parse.logs.raws import Block, Raw
 
 #: Lines at either end of a log whose times are looked at, whatever they say.
 _ENDS = 24
+#: Of these, so many at the end may be shown to a person.
+_SHOWN = 8
 _FIRST_EVENTS = 3_000
 _LAST_EVENTS = 1_000
 #: Slurm says of every step that it ends it: one requeue.
@@ -167,6 +169,10 @@ class Ends:
     def stamped(self, at: Where) -> None:
         if at.stamp is not None:
             self._stamped = at
+
+    def tail(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
+        """The last few lines."""
+        return tuple(where(raw) for raw in self._tail[-_SHOWN:])
 
     def told(
         self, where: Callable[[Raw], Where]

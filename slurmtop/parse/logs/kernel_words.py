@@ -28,6 +28,8 @@ from slurmtop.parse.logs.plain import texts
 
 _OFF_THE_BUS = 79
 _CAUSED = re.compile(r"caused by previous Xid (\d{1,9})")
+#: People hide the bus of the card: ``Xid (PCI:xxxx:xx:00): 145``.
+_NO_BUS = re.compile(r"NVRM: Xid \([^)\n]{0,40}\): (?P<code>\d{1,9})(?:, ?(?P<text>.{0,400}))?")
 
 _PCI = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]"
 _OOM_KILL = re.compile(
@@ -182,6 +184,11 @@ class KernelReader:
 
 def _xid(text: str, at: Where) -> Xid | None:
     found = driver_event(text)
+    if found is None and (hidden := _NO_BUS.search(text)) is not None:
+        said = hidden["text"] or ""
+        caused = _CAUSED.search(said)
+        cause = int(caused[1]) if caused else None
+        return Xid(at=at, code=int(hidden["code"]), text=said, caused_by=cause)
     if found is None or found.code is None:
         return None
     caused = _CAUSED.search(found.text)

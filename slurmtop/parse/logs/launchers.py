@@ -16,6 +16,7 @@ from slurmtop.model.events.launch import (
     DeathSignal,
     Interrupted,
     WorkerLost,
+    WorkersOutOfMemory,
 )
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.line import Message
@@ -71,6 +72,14 @@ _LOST = re.compile(
     r"|Received sigquit from a child process|has lost communication with a remote daemon"
     r"|(?:ORTE|PRTE) daemon has unexpectedly failed"
 )
+#: Ray's memory monitor, by the raylet and by the exception of the task: 2.0 to 2.50.
+_MEMORY_KILL = re.compile(
+    r"\b(?P<count>\d{1,9}) [Ww]orkers? \(tasks / actors\) killed due to memory pressure"
+    r"|[Ss]ystem memory low at node with IP|killed due to the node running low on memory"
+    r"|Memory on the node \(IP: .{0,400}exceeds the memory usage threshold",
+    re.DOTALL,
+)
+_NODE_IP = re.compile(r"\bIP:? (?P<address>\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:]{3,45})\b")
 _ADDRESS = re.compile(
     r"(?:Worker IP address: |\bip: |\bip=|and address: "
     r"|\bon node with IP )(?P<address>[\w.:-]{2,100})"
@@ -140,6 +149,10 @@ class LauncherReader:
         b"eceived signal",
         b"aught signal SIG",
         b"atching signal",
+        b"memory pressure",
+        b"ystem memory low",
+        b"low on memory",
+        b"Memory on the node",
         b"^C",
         b"eyboard",
         b"by user",
@@ -229,6 +242,12 @@ def _ends(message: Message) -> Iterator[Event]:
 
 def _others(message: Message) -> Iterator[Event]:
     text = message.text
+    memory = _MEMORY_KILL.search(text)
+    if memory is not None and memory["count"] != "0":
+        ip = _NODE_IP.search(text)
+        yield WorkersOutOfMemory(
+            at=shown(message, memory.start()), address=ip["address"] if ip is not None else None
+        )
     daemon = _DAEMON.match(text)
     if (lost := _LOST.search(text) or daemon) is not None:
         address, pid = _ADDRESS.search(text), _WORKER_PID.search(text)

@@ -34,8 +34,7 @@ _QUOTA = re.compile(r"Disk quota exceeded|\[Errno 122\]")
 _MEMORY = re.compile(
     r"(?:^|[\s.:])(?:_Array)?MemoryError(?::|\s*$)|Cannot allocate memory|\[Errno 12\]"
     r"|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)"
-    r"|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)"
-    r"|DataLoader worker \([^)]{1,200}\) is killed by "
+    r"|DataLoader worker \([^)]{1,200}\)\)? is killed by signal: Killed"
 )
 _THREADS = re.compile(
     r"can't start new thread|(?:pthread_create|[Tt]hread creation|fork).{0,60}"
@@ -70,8 +69,6 @@ class LimitReader(PlainReader):
         b"bad_alloc",
         b"CPUAllocator",
         b"by signal: Killed",
-        b"low on memory",
-        b"memory pressure",
         b"start new thread",
         b"temporarily unavailable",
         b"failed to extend",

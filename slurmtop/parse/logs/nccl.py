@@ -31,7 +31,7 @@ from slurmtop.parse.logs.nccl_init import (
     read_timings,
     read_version,
 )
-from slurmtop.parse.logs.nccl_peer import PEER, peer_name
+from slurmtop.parse.logs.nccl_peer import PEER, number, peer_name
 from slurmtop.parse.logs.nccl_warn import read_warn
 
 #: Statements remembered as already made; beyond it a new one is no longer told apart.
@@ -50,7 +50,7 @@ _CHAIN = re.compile(
 _CLOSED_LOCAL = re.compile(r"Connection closed by localRank (\d{1,6})")
 _RETRY = re.compile(
     r"(?:[Cc]onnect to " + PEER + r"(?:<\d{0,5}>)? |onnect: )?(?:connect )?returned "
-    r"(?P<error>[A-Z][^,\n]{2,80}), retrying"
+    r"(?P<error>[A-Z][^,\n]{2,80}), retrying(?: \((?P<attempt>\d{1,9})/(?P<attempts>\d{1,9})\))?"
 )
 #: In progress is no failure.
 _NO_FAILURES = frozenset((0, 7))
@@ -66,6 +66,7 @@ class NcclReader:
     def __init__(self) -> None:
         self._said: dict[Hashable, int] = {}
         self._cuda: dict[Hashable, NcclWarn] = {}
+        self._late_retries: dict[Hashable, NcclRetry] = {}
         self._ways: set[Hashable] = set()
 
     @property
@@ -90,7 +91,9 @@ class NcclReader:
         return ()
 
     def finish(self) -> Iterable[Event]:
-        return ()
+        late = sorted(self._late_retries.values(), key=lambda retry: retry.at.order)
+        self._late_retries = {}
+        return late
 
     def _info(self, text: str, at: Where) -> Iterable[Event]:
         if "opCount" in text:
@@ -185,8 +188,18 @@ class NcclReader:
         found = _RETRY.search(text)
         if found is None:
             return ()
-        retry = NcclRetry(at=at, error=found["error"].strip(), peer=peer_name(found["peer"]))
-        return self._new(retry, retry.error, retry.peer)
+        retry = NcclRetry(
+            at=at,
+            error=found["error"].strip(),
+            peer=peer_name(found["peer"]),
+            attempt=number(found["attempt"]),
+            attempts=number(found["attempts"]),
+        )
+        first = self._new(retry, retry.error, retry.peer)
+        key = (_process(at), retry.error, retry.peer)
+        if not first and (key in self._late_retries or len(self._late_retries) < _REMEMBERED):
+            self._late_retries[key] = retry
+        return first
 
     def _foreign(self, text: str, at: Where) -> Iterable[Event]:
         warn = read_warn("NCCL WARN " + text, at)

@@ -67,6 +67,8 @@ _SWALLOWED = re.compile(
 _QUIET_LEVEL = re.compile(
     r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|WARN|WARNING)(?:[\s\]|):,-]|$)|\w{1,40}Warning: "
 )
+#: ``torch.multiprocessing.spawn`` quotes the traceback of the process that failed.
+_SPAWNED = re.compile(r"-- Process (?P<process>\d{1,6}) terminated with the following error:")
 _DURING = "During handling of the above exception"
 _CAUSE = "direct cause of the following exception"
 
@@ -92,6 +94,7 @@ class _Trace:
         self.headers = 1
         self.last_order = message.at.order
         self.grouped = False
+        self.process: int | None = None
         self.fresh = True
         """No exception of it was read yet, so that its end is still missing."""
 
@@ -119,6 +122,7 @@ class PythonReader:
         b"Logging error",
         b"During handling of",
         b"direct cause of",
+        b"terminated with the following",
         b"WARNING",
         b"etry",
         b"gnored",
@@ -131,6 +135,7 @@ class PythonReader:
         self._ended: dict[str, tuple[int, bool]] = {}
         self._linked: set[str] = set()
         self._before: Message | None = None
+        self._spawned: dict[str, tuple[int, Message]] = {}
 
     @property
     def open(self) -> bool:
@@ -167,6 +172,9 @@ class PythonReader:
         if header is not None:
             yield from self._begin(message, text, header, trace)
             return
+        if (spawned := _SPAWNED.search(text)) is not None and len(self._spawned) < _MOST_OPEN:
+            self._spawned[message.stream] = int(spawned["process"]), message
+            return
         if _DURING in text or _CAUSE in text:
             if len(self._linked) < _MOST_OPEN:
                 self._linked.add(message.stream)
@@ -201,6 +209,9 @@ class PythonReader:
         swallowed = went_on or self._is_swallowed(message, text[: header.start()])
         new = _Trace(message, indent, swallowed=swallowed, chain=chain)
         new.grouped = grouped or (trace is not None and trace.grouped)
+        if message.stream in self._spawned:
+            # The line that tells the process is the better one to show of a cut traceback.
+            new.process, new.message = self._spawned.pop(message.stream)
         self._traces[message.stream] = new
         self._traces.move_to_end(message.stream)
 
@@ -255,6 +266,7 @@ class PythonReader:
             frames=tuple(trace.frames),
             chain=trace.chain + is_group,
             swallowed=trace.swallowed,
+            process=trace.process,
         )
         if name.rpartition(".")[2] in _NAME_OF_HOST and _MEETING.search(" ".join(trace.frames)):
             yield StoreEvent(at=message.at, kind=StoreTrouble.NO_HOST)
@@ -280,6 +292,7 @@ def _cut(trace: _Trace) -> Iterator[Event]:
             chain=trace.chain,
             swallowed=trace.swallowed,
             cut=True,
+            process=trace.process,
         )
 
 

@@ -20,7 +20,7 @@ from slurmtop.model.events.torch import (
     RunningCollective,
     UnusedParameters,
 )
-from slurmtop.model.trace import Event
+from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.torch_words import (
     Begun,
@@ -32,6 +32,7 @@ from slurmtop.parse.logs.torch_words import (
 
 _SIDE = re.compile(r"Rank (?P<rank>\d{1,9}) is running (?:inconsistent )?collective: ?")
 _RUNNING = re.compile(r"Running (?:inconsistent )?collective: ?(?=CollectiveFingerPrint)")
+_ASPECTS = re.compile(r"Collectives differ in the following aspects|Op type: ?[A-Z_]{2,40} ?vs")
 _OLD_MISMATCH = re.compile(
     r"Mismatch between collective operation types|Error when verifying shape tensors for "
     r"collective "
@@ -230,6 +231,7 @@ def _mismatch(message: Message) -> Iterator[Event]:
             group=group,
             here=_fingerprint(number(here["rank"]), text[here.end() : end]),
             there=_fingerprint(number(there["rank"]), text[there.end() :]) if there else None,
+            aspects=_aspects(message),
         )
         return
     old = _OLD_MISMATCH.search(text)
@@ -240,6 +242,12 @@ def _mismatch(message: Message) -> Iterator[Event]:
             group=group,
             here=Fingerprint(number(old["rank"]), op=old["op"]),
         )
+
+
+def _aspects(message: Message) -> Where | None:
+    """The end of a line that is longer than what is shown of it; None where it has none."""
+    found = _ASPECTS.search(message.text)
+    return None if found is None else shown(message, found.start())
 
 
 def _fingerprint(rank: int | None, text: str) -> Fingerprint:

@@ -48,9 +48,11 @@ _LAST = re.compile(
 )
 
 _GLOO = re.compile(
-    r"gloo/|gloo::|Connection closed by peer|\bConnect(?:ion)? ?timeout|waiting \d{1,12}ms for "
-    r"(?:send|recv)"
+    r"gloo/|gloo::|Gloo connect|connectFullMesh|Connection closed by peer"
+    r"|\bConnect(?:ion)? ?timeout|waiting \d{1,12}ms for (?:send|recv)"
 )
+#: Before 2.3 the function had no word of its own beside gloo's file.
+_GLOO_MESH = re.compile(r"connectFullMesh failed|Gloo (?:connect|rendezvous)\w{0,20} failed with")
 _GLOO_TIMED_OUT = re.compile(r"[Tt]imed out waiting (?P<ms>\d{1,12})ms for (?:send|recv) operation")
 _GLOO_PEER = re.compile(
     r"(?P<what>Connection closed by peer|Connection reset by peer|Connection refused|[Tt]imed? ?out"
@@ -91,6 +93,8 @@ class NcclErrorReader:
         b"NCCL warning",
         b"Last error",
         b"gloo",
+        b"Gloo ",
+        b"connectFullMesh",
         b"onnection closed by peer",
         b"for send operation",
         b"for recv operation",
@@ -199,6 +203,10 @@ def _quoted(message: Message, block: _Block, text: str) -> Iterator[Event]:
 def _gloo(message: Message) -> Iterator[Event]:
     text = message.text
     if "NCCL" in text or _GLOO.search(text) is None:
+        return
+    mesh = _GLOO_MESH.search(text)
+    if mesh is not None:
+        yield GlooError(at=shown(message, mesh.start()), kind=GlooTrouble.MESH)
         return
     timed_out = _GLOO_TIMED_OUT.search(text)
     if timed_out is not None:

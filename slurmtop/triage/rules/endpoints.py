@@ -1,7 +1,6 @@
 """Sockets: interfaces, the bootstrap, resets, closed connections, strangers, lost workers."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.launch import DeathSignal, Interrupted, WorkerLost
@@ -24,7 +23,7 @@ from slurmtop.model.verdict import Culprit, State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
-from slurmtop.triage.rules.pairs import Ended, at_common_end, between, link_of, pairs_of, reporters
+from slurmtop.triage.rules.pairs import Ended, at_common_end, between, link_of, pairs_of
 
 #: Addresses that every host has for itself: loopback, link-local, bridges of containers.
 _LOCAL_ADDRESS = re.compile(r"^(127\.|169\.254\.|172\.17\.|192\.168\.122\.|::1$)")
@@ -37,8 +36,7 @@ _NO_INTERFACE = re.compile(
 _DEVICE = re.compile(r"\[(\d{1,3})\] NCCL ")
 _IPV4 = re.compile(r"(\d{1,3})(?:\.\d{1,3}){3}$")
 _CANNOT_REACH = (StoreTrouble.CONNECT_TIMEOUT, StoreTrouble.REFUSED, StoreTrouble.NO_HOST)
-#: So many processes have to agree before the one that they all name is believed to have gone.
-_AGREE = 3
+_GPUS_PER_NODE = (4, 8, 16)
 
 
 def find(picture: Picture) -> Iterable[Finding]:
@@ -123,7 +121,8 @@ def _bootstrap(picture: Picture) -> Iterator[Finding]:
         if one.kind in _CANNOT_REACH
         and not began.after(one.at, surely=one.kind is StoreTrouble.CONNECT_TIMEOUT)
     ]
-    refusals = [one for one in picture.of(GlooError) if one.kind is GlooTrouble.REFUSED]
+    apart = (GlooTrouble.REFUSED, GlooTrouble.MESH)
+    refusals = [one for one in picture.of(GlooError) if one.kind in apart]
     stores += [one for one in refusals if not began.after(one.at)]
     retries: list[Event] = [one for one in picture.of(NcclRetry) if not began.after(one.at)]
     told: Sequence[Event] = lines.in_time(picture, [*warns, *stores]) or retries
@@ -196,6 +195,7 @@ def _resets(picture: Picture) -> Iterator[Finding]:
         )
     if resets or closed:
         return
+    yield from _unnamed_system(picture)
     remote = [one for one in picture.of(NcclError) if one.result == "ncclRemoteError"]
     if remote:
         yield Finding(
@@ -205,6 +205,22 @@ def _resets(picture: Picture) -> Iterator[Finding]:
             state=State.FAILED,
             at=remote[0].at,
             shown=lines.lines(picture, remote, "NCCL lost the other end"),
+        )
+
+
+def _unnamed_system(picture: Picture) -> Iterator[Finding]:
+    """A system call of NCCL failed, and the warning that would say which one is not there."""
+    errors = [one for one in picture.of(NcclError) if one.result == "ncclSystemError"]
+    if errors and not picture.of(NcclWarn):
+        yield Finding(
+            cls=None,
+            weight=_effect(picture, errors[0].at),
+            summary="a system call inside NCCL failed, mostly one on a connection; the warning "
+            "that says which one is not here",
+            state=State.FAILED,
+            at=errors[0].at,
+            shown=lines.lines(picture, errors, "NCCL reports a failed system call"),
+            explains=frozenset({"task-exit"}),
         )
 
 
@@ -256,7 +272,7 @@ def _lost_workers(picture: Picture) -> Iterator[Finding]:
 
 
 def _local_rank_gone(picture: Picture) -> Iterator[Finding]:
-    """One local rank that all others of its host name, and that is none of those who speak.
+    """One local rank of which all others of its host say that it closed, and of no other one.
 
     At a normal end every rank closes its connections, so several are named.
     """
@@ -266,40 +282,54 @@ def _local_rank_gone(picture: Picture) -> Iterator[Finding]:
     for one in picture.of(ClosedByLocalRank):
         by_host.setdefault(lines.host_of(picture, one.at), []).append(one)
     for host, closed in by_host.items():
-        named = Counter(one.local_rank for one in closed)
-        if len(named) != 1 or reporters(picture, closed) < _AGREE:
-            continue
-        local_rank = next(iter(named))
-        if local_rank in _speakers(closed):
-            continue
+        local_rank = _closed_first(closed)
+        if local_rank is None or local_rank in map(_local_rank_of, (one.at for one in closed)):
+            continue  # a rank that closes of its own will says so too
         reason = f"local rank {local_rank}: all others of the host say that it closed"
+        told = [one for one in closed if one.local_rank == local_rank]
+        # In one log of all ranks its own words would stand as well; elsewhere they may be lost.
+        named = host is not None and len({one.at.source for one in told}) == 1
         yield Finding(
             cls="peer-died",
             weight=Weight.PATTERN,
             summary=f"local rank {local_rank}{f' on {host}' if host else ''} went away while "
             "the others went on",
             state=State.FAILED,
-            at=closed[0].at,
-            culprits=(Culprit(host=host, reason=reason),) if host else (),
+            at=told[0].at,
+            culprits=(Culprit(host=host, reason=reason),) if named else (),
             shown=lines.lines(
-                picture, closed, f"local rank {local_rank} closed its connection", limit=8
+                picture, told, f"local rank {local_rank} closed its connection", limit=8
             ),
             explains=frozenset({"socket-reset"}),
         )
 
 
-def _speakers(closed: Sequence[ClosedByLocalRank]) -> frozenset[int]:
-    """Local ranks that may be among the writers: a rank that closes of its own will says so too.
+def _closed_first(closed: Sequence[ClosedByLocalRank]) -> int | None:
+    """The local rank that every other one of a whole node names alone; None for any gap.
 
-    The device in a line's prefix is taken for the local rank; where all writers show the same
-    one it tells nothing, and everybody may be among them.
+    The device in a line's prefix is taken for the local rank of its writer, and nodes have 4, 8
+    or 16 of them: a log that is not there leaves a gap.
     """
-    told = frozenset(one.at.local_rank for one in closed if one.at.local_rank is not None)
-    found = (_DEVICE.search(one.at.text) for one in closed)
-    devices = frozenset(int(one[1]) for one in found if one)
-    if len(devices) == 1:
-        devices |= {one.local_rank for one in closed}
-    return told | devices
+    said: dict[int, set[int]] = {}
+    for one in closed:
+        own = _local_rank_of(one.at)
+        if own is not None:
+            said.setdefault(own, set()).add(one.local_rank)
+    for candidate in sorted({one.local_rank for one in closed}):
+        others = said.keys() - {candidate}
+        size = max(others | {candidate}) + 1
+        if size not in _GPUS_PER_NODE or len(others) != size - 1:
+            continue
+        if all(said[other] == {candidate} for other in others):
+            return candidate
+    return None
+
+
+def _local_rank_of(at: Where) -> int | None:
+    if at.local_rank is not None:
+        return at.local_rank
+    found = _DEVICE.search(at.text)
+    return int(found[1]) if found else None
 
 
 def _normal_end(picture: Picture) -> bool:
@@ -312,23 +342,19 @@ def _normal_end(picture: Picture) -> bool:
 
 
 def _store_gone(picture: Picture) -> Iterator[Finding]:
-    """The store broke: whoever served it (rank 0, or its agent) has gone."""
+    """The store broke: whoever served it (rank 0, or its agent) has gone.
+
+    Nobody is named: why it went, and whether of itself, only its own log can tell.
+    """
     resets = [one for one in picture.of(StoreEvent) if one.kind is StoreTrouble.RESET]
     if not resets:
         return
-    owners = {one.owner for one in resets if one.owner is not None}
-    askers = {one.asking for one in resets if one.asking is not None}
-    culprits: tuple[Culprit, ...] = ()
-    if len(owners) == 1 and len(askers - owners) > 1 and not owners & picture.seen_ranks:
-        owner = next(iter(owners))
-        culprits = (Culprit(rank=owner, reason="several ranks lost the store that it serves"),)
     yield Finding(
         cls="peer-died",
         weight=_effect(picture, resets[0].at),
         summary="the store that rank 0 serves has gone; its log has the cause",
         state=State.FAILED,
         at=resets[0].at,
-        culprits=culprits,
         shown=tuple(_named_first(picture, resets)),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.launch import ChildEnded, Crash, ElasticFailure
 from slurmtop.model.events.slurm import SlurmNote, StepNote, TaskExit
+from slurmtop.model.events.torch import NcclError
 from slurmtop.model.trace import Event, RankFrom, Where
 from slurmtop.model.verdict import Culprit, Missing
 from slurmtop.triage.failures import first_failure, signal_of, was_sent_signal
@@ -36,6 +37,8 @@ def find(picture: Picture) -> Iterable[Finding]:
 def _exited(picture: Picture, exits: Sequence[_Exit]) -> Iterator[Finding]:
     """Own ends first: who got a signal of a launcher is a victim, unless nothing else is told."""
     own = [event for event in exits if not was_sent_signal(event)]
+    if not own and picture.of(NcclError):
+        return  # the abort of a process that throws what NCCL told it
     first = picture.earliest(own or exits) or exits[0]
     cause = first_failure(picture)
     alone = cause is None or isinstance(cause, _Exit)

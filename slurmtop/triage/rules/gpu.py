@@ -11,6 +11,7 @@ from slurmtop.model.events.system import PcieFatal, Xid
 from slurmtop.model.events.torch import CudaError, CudaTrouble, NcclError, WatchdogTimeout
 from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import Culprit, NextStep, State
+from slurmtop.triage.failures import failures
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
@@ -56,6 +57,8 @@ def _cuda(picture: Picture) -> Iterator[Finding]:
             by_class.setdefault(cls, []).append(warn)
     for cls, events in by_class.items():
         yield _cuda_finding(picture, cls, lines.in_time(picture, events))
+    if "gpu-oom" not in by_class:
+        yield from _caught_memory(picture)
     if not by_class:
         yield from _unnamed_cuda(picture)
 
@@ -148,6 +151,22 @@ def _cuda_finding(picture: Picture, cls: str, events: Sequence[Event]) -> Findin
         next=_next(cls, culprits),
         explains=explains,
     )
+
+
+def _caught_memory(picture: Picture) -> Iterator[Finding]:
+    """Memory ran out, the program says that it skips or tries again, and then nothing moved."""
+    caught = [
+        one for one in picture.of(CudaError) if one.kind is CudaTrouble.OUT_OF_MEMORY and one.caught
+    ]
+    if caught and failures(picture) and not lines.went_on(picture, caught[-1].at):
+        yield Finding(
+            cls="gpu-oom",
+            weight=Weight.SYMPTOM,
+            summary="a GPU ran out of memory; the program caught that, and is not seen to go on",
+            at=caught[0].at,
+            shown=lines.lines(picture, caught, "out of GPU memory, caught by the program")
+            + tuple(Shown(one.at, "out of GPU memory, caught again") for one in caught[1:3]),
+        )
 
 
 def _unnamed_cuda(picture: Picture) -> Iterator[Finding]:

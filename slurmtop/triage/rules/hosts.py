@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from slurmtop.model.events.launch import ChildEnded, Crash, ElasticFailure
+from slurmtop.model.events.launch import ChildEnded, Crash, ElasticFailure, WorkersOutOfMemory
 from slurmtop.model.events.nccl import CommInit, InitPhase, NcclChain, NcclWarn, Warn
 from slurmtop.model.events.program import PyException
 from slurmtop.model.events.slurm import OomKill, TaskExit
@@ -50,6 +50,7 @@ def _out_of_memory(picture: Picture) -> Iterator[Finding]:
         *(one for one in picture.of(TaskExit) if one.out_of_memory),
         *picture.of(OomKill),
         *picture.of(KernelOom),
+        *picture.of(WorkersOutOfMemory),
     ]
     hits = _hits(picture, Limit.MEMORY, Warn.HOST_MEMORY)
     if not killed and not hits:
@@ -63,7 +64,7 @@ def _out_of_memory(picture: Picture) -> Iterator[Finding]:
     )
     yield Finding(
         cls="host-oom",
-        weight=Weight.OUTRIGHT if culprits else Weight.CAUSE,
+        weight=Weight.OUTRIGHT if culprits or killed else Weight.CAUSE,
         summary=f"the memory of the host or the job's limit was used up{place}"
         + (" and a process was killed" if killed else ""),
         state=State.FAILED,
@@ -80,6 +81,8 @@ def _first_each(picture: Picture, killed: Sequence[Event]) -> tuple[Shown, ...]:
     for event in killed:
         if isinstance(event, KernelOom):
             says, family = "the kernel killed a process for lack of memory", "kernel"
+        elif isinstance(event, WorkersOutOfMemory):
+            says, family = "Ray killed a worker for lack of host memory", "log"
         elif isinstance(event, OomKill):
             says, family = "Slurm counted kills for lack of memory in this step", "slurm"
         else:
@@ -104,6 +107,8 @@ def _killed(picture: Picture, killed: Sequence[Event]) -> tuple[Culprit, ...]:
             hosts = tuple(picture.name_of(one) for one in event.hosts)
         elif isinstance(event, OomKill) and event.host is not None:
             hosts = (picture.name_of(event.host),)
+        elif isinstance(event, WorkersOutOfMemory) and event.address is not None:
+            hosts = (picture.name_of(event.address),)
         elif isinstance(event, KernelOom):
             pid = event.pid
             rank = ranks.get((host, pid)) if pid is not None else None
@@ -229,13 +234,14 @@ def _files(picture: Picture) -> Iterator[Finding]:
         culprits = lines.failing(picture, hits, "ran out of file descriptors")
         yield Finding(
             cls="fd-limit",
-            weight=Weight.OUTRIGHT if culprits else Weight.CAUSE,
+            weight=Weight.OUTRIGHT,
             summary="a process ran out of file descriptors",
             state=State.FAILED,
             at=hits[0].at,
             culprits=culprits,
             shown=lines.lines(picture, hits, "no file descriptor left"),
-            explains=lines.AFTER_A_DEATH,
+            # Without descriptors no port can be bound either, whatever the words for that are.
+            explains=lines.AFTER_A_DEATH | {"port-in-use"},
         )
 
 

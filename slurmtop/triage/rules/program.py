@@ -4,12 +4,14 @@ A rank is named only where other ranks are seen to have failed in another way: a
 program or its input shows on all, and an excerpt often holds the first only.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.launch import DeathSignal, Interrupted
+from slurmtop.model.events.nccl import NcclWarn, Warn
 from slurmtop.model.events.program import PyException
 from slurmtop.model.events.slurm import StepEnded
-from slurmtop.model.events.torch import CudaError, CudaTrouble, UnusedParameters
+from slurmtop.model.events.torch import CudaError, CudaTrouble, StoreEvent, UnusedParameters
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import Culprit, State
 from slurmtop.triage.failures import Survivals, failures, is_cascade
@@ -23,7 +25,17 @@ _KERNEL_KINDS = {
     CudaTrouble.ILLEGAL: "a GPU kernel reached outside its memory, mostly a fault of the program",
     CudaTrouble.LAUNCH: "a GPU kernel failed while it ran",
 }
+#: The same in the words of CUDA that NCCL quotes.
+_KERNEL_WORDS = (
+    (CudaTrouble.ASSERT, re.compile(r"(?i)device-side assert")),
+    (
+        CudaTrouble.ILLEGAL,
+        re.compile(r"(?i)illegal (?:memory access|instruction)|misaligned|invalid program counter"),
+    ),
+    (CudaTrouble.LAUNCH, re.compile(r"(?i)unspecified launch|launch failure")),
+)
 _SHOWN_LINES = 3
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "localhost"})
 #: Once one rank has thrown, all of these are what the others see of it.
 _FOLLOWS = (AFTER_A_DEATH | {"collective-order-skew", "data-exhausted"}) - {"python-exception"}
 
@@ -45,9 +57,11 @@ def _exception(picture: Picture) -> Iterator[Finding]:
         culprits = ()
     message = " ".join(first.message.split())
     text = f"{_short(first.name)}: {message}" if message else _short(first.name)
+    if first.cut:
+        text = f"an exception in process {first.process} of its node, whose words are cut off"
     yield Finding(
         cls="python-exception",
-        weight=Weight.CAUSE,
+        weight=Weight.PATTERN if first.cut else Weight.CAUSE,
         summary=f"the program ended with {text[:160]}",
         at=first.at,
         culprits=culprits,
@@ -105,7 +119,7 @@ def _odd_one(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Cu
 
     That others print something is not enough: people paste the traceback of one rank only.
     """
-    ranks = {picture.rank_of(event.at) for event in events}
+    ranks = {_rank_of(picture, event) for event in events}
     rank = ranks.pop() if len(ranks) == 1 else None
     failed = {picture.rank_of(event.at) for _, event in failures(picture)}
     if rank is None or not failed - {rank, None}:
@@ -113,16 +127,30 @@ def _odd_one(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Cu
     return (Culprit(rank=rank, host=picture.rank_hosts.get(rank), reason=reason),)
 
 
+def _rank_of(picture: Picture, event: Event) -> int | None:
+    """Whose event it is; a process that ``spawn`` numbers is a rank where all is on one node."""
+    rank = picture.rank_of(event.at)
+    if rank is None and isinstance(event, PyException) and _one_node(picture):
+        return event.process
+    return rank
+
+
+def _one_node(picture: Picture) -> bool:
+    """Did the ranks meet at an address that no other node can reach?"""
+    return any((one.host or "") in _LOOPBACK for one in picture.of(StoreEvent))
+
+
 def _kernel_failed(picture: Picture) -> Iterator[Finding]:
     """A kernel of the program failed on the device; whoever synchronises next in that process
     reports it. An assert says so outright; a wild access may have other reasons too."""
-    told = [e for e in picture.of(CudaError) if e.kind in _KERNEL_KINDS and not e.caught]
-    asserts = [e for e in told if e.kind is CudaTrouble.ASSERT]
-    told = asserts or told
+    errors: list[CudaError | NcclWarn] = [*picture.of(CudaError), *picture.of(NcclWarn)]
+    kinds = {e: kind for e in errors if (kind := _kernel(e)) is not None}
+    asserts = [e for e, kind in kinds.items() if kind is CudaTrouble.ASSERT]
+    told = asserts or list(kinds)
     if not told:
         return
     first = picture.earliest(told) or told[0]
-    what = _KERNEL_KINDS[first.kind]
+    what = _KERNEL_KINDS[kinds[first]]
     ranks = {r for e in told if (r := picture.rank_of(e.at)) is not None}
     who = f" on rank {ranks_text(ranks)}" if ranks else ""
     yield Finding(
@@ -134,6 +162,17 @@ def _kernel_failed(picture: Picture) -> Iterator[Finding]:
         shown=tuple(Shown(e.at, "a kernel failed on the GPU") for e in _first_few(first, told)),
         explains=frozenset(_FOLLOWS | {"python-exception"}),
     )
+
+
+def _kernel(event: CudaError | NcclWarn) -> CudaTrouble | None:
+    """What failed in a kernel, by the program's own words or by NCCL, which is only the next who
+    asks; None for any other error."""
+    if isinstance(event, CudaError):
+        return event.kind if event.kind in _KERNEL_KINDS and not event.caught else None
+    if event.kind is not Warn.CUDA:
+        return None
+    said = f"{event.error or ''} {event.text}"
+    return next((kind for kind, words in _KERNEL_WORDS if words.search(said)), None)
 
 
 def _unused_parameters(picture: Picture) -> Iterator[Finding]:

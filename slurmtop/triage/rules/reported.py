@@ -50,7 +50,10 @@ def _fingerprints(picture: Picture) -> Iterator[Finding]:
         summary=f"PyTorch's check of collectives found {why}",
         at=event.at,
         culprits=culprits(picture, odd, f"called {_print_words(here)}"),
-        shown=tuple(Shown(one.at, why) for one in events[:4]),
+        shown=(
+            *(Shown(one.at, why) for one in events[:3]),
+            *(Shown(one.aspects, "in what they differ") for one in events[:2] if one.aspects),
+        ),
         collective=Collective(
             op=plain_op(here.op),
             seq=here.seq,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.nccl import Channel, CommInit, InitTimings, NcclWarn, Warn
 from slurmtop.model.events.program import PyException
+from slurmtop.model.events.system import Limit, LimitHit
 from slurmtop.model.events.torch import StoreEvent, StoreTrouble
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import Culprit, State
@@ -48,8 +49,8 @@ def _port(picture: Picture) -> Iterator[Finding]:
     ]
     began = lines.Began(picture)
     told = [one for one in told if not began.after(one.at, surely=True)]
-    if not told:
-        return
+    if not told or any(one.limit is Limit.FILES for one in picture.of(LimitHit)):
+        return  # without file descriptors a free port cannot be bound either
     told = lines.in_time(picture, told)
     port = next((found for one in told if (found := _port_of(one))), None)
     yield Finding(

@@ -46,9 +46,6 @@ _DOING_WORDS = {
 }
 #: Phases that every rank has to go through before the first step.
 _START = frozenset({Doing.LOADING, Doing.COMPILING})
-#: What the first rank does for all, in a line that does not tell its rank. The rest may be done by
-#: every rank, or by one of each node.
-_FIRST_RANKS = frozenset({Doing.EVALUATING, Doing.SAVING})
 #: A phase that began longer than this before the others' wait was no reason for it.
 _LEAD_S = 1800.0
 _SHOWN = 6
@@ -190,7 +187,6 @@ def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterato
     writer = picture.rank_of(phase.at)
     if writer in waiting:
         return
-    alone = _one_log(picture)
     named: tuple[Culprit, ...] = ()
     reason = f"was {_DOING_WORDS[phase.doing]} while the others waited"
     if writer is not None and told_whole(picture):
@@ -198,8 +194,6 @@ def _host_work(picture: Picture, timeouts: Sequence[WatchdogTimeout]) -> Iterato
     elif writer is None and 0 in waiting:
         # The lines without a rank are the first rank's, as a rule, and that one waited itself.
         return
-    elif alone and len(waiting) > 1 and phase.doing in _FIRST_RANKS:
-        named = culprits(picture, [0], f"the process that logs for all {reason}")
     early = phase.doing in _START and all(e.seq is not None and e.seq <= _FIRST for e in timeouts)
     words = f"One process was {_DOING_WORDS[phase.doing]} while {ranks_words(waiting)} waited"
     if not waiting:
@@ -225,11 +219,6 @@ def _in_time(picture: Picture, phase: Phase, timeout: WatchdogTimeout) -> bool:
     if begun is None or ended is None or timeout.ran_ms is None:
         return True
     return begun >= ended - timeout.ran_ms / 1000 - _LEAD_S
-
-
-def _one_log(picture: Picture) -> bool:
-    """Is it one log of all ranks, read as a whole? Then what a rank says stands in it."""
-    return len(picture.traces.sources) == 1 and told_whole(picture)
 
 
 def _still_on(

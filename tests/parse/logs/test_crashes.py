@@ -93,3 +93,19 @@ def test_codes_of_shells_and_of_python_are_signals() -> None:
     assert signal_name("9") == "SIGKILL"
     assert signal_name("Signals.SIGTERM") == "SIGTERM"
     assert signal_name("SIGX") == "SIGX"
+
+
+def test_open_mpis_head_line_is_a_crash_even_where_the_signal_is_cut_off() -> None:
+    (event,) = crashes("[n1:77] *** Process received signal ***")
+    assert (event.signal, event.in_nccl) == (None, False)
+
+
+def test_open_mpis_report_is_one_crash_and_two_processes_are_two() -> None:
+    text = """\
+[n1:77] *** Process received signal ***
+[n2:78] *** Process received signal ***
+[n1:77] Signal: Segmentation fault (11)
+[n2:78] Signal: Bus error (7)
+[n1:77] [ 0] /lib/libnccl.so.2(ncclGroupEnd+0x1)
+[n1:77] *** End of error message ***"""
+    assert sorted(one.signal or 0 for one in crashes(text)) == [7, 11]

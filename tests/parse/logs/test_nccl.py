@@ -281,7 +281,7 @@ def test_of_many_channels_the_first_of_each_way_and_process_is_kept() -> None:
     assert len(read(reader, lines, pid=2)) == 1
 
 
-def test_of_many_retries_the_first_is_kept() -> None:
+def test_of_many_retries_the_first_and_the_last_are_kept() -> None:
     lines = [
         "NCCL INFO Call to connect returned Connection refused, retrying",
         "NCCL INFO Call to connect returned Connection refused, retrying",
@@ -297,7 +297,15 @@ def test_of_many_retries_the_first_is_kept() -> None:
         ("Connection refused", None),
         ("No route to host", None),
         ("Connection refused", "n7"),
+        ("Connection refused", None),
     ]
+
+
+def test_a_retry_tells_how_many_are_left() -> None:
+    text = "NCCL INFO Call to connect to n7<5> returned No route to host, retrying {} after sleep"
+    lines = [text.format(f"({at}/34)") for at in range(1, 35)]
+    found = [event for event in read(NcclReader(), lines) if isinstance(event, NcclRetry)]
+    assert [(event.attempt, event.attempts) for event in found] == [(1, 34), (34, 34)]
 
 
 def test_the_first_failed_call_of_each_process_and_result_is_kept() -> None:
