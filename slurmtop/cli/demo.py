@@ -110,27 +110,17 @@ def open_demo(scenario: str, speed: float) -> Wiring:
 
 
 async def report_lines(wiring: Wiring, scenario: str) -> list[str]:
-    """The simulated queue, then the four lines of what failed and of what went quiet."""
+    """The simulated queue, then the four lines of what hangs and of what failed."""
     title = f"slurmtop {__version__} demo, scenario {scenario}: {SCENARIOS[scenario]}"
     lines = [f"{title}. Nothing here is real.", ""]
     lines += await queue_lines(wiring, all_users=False)
     verdicts = await _verdicts(wiring)
-    quiet = next((item for item in verdicts if _went_quiet(item)), None)
+    hung = next((item for item in verdicts if item.state is State.HUNG), None)
     failed = _most_telling([item for item in verdicts if item.state is State.FAILED])
-    if quiet is not None:
-        lines += ["", f"slurmtop why {quiet.job}"]
-        lines += four_lines(quiet)
-        lines += [
-            "       (a verdict does not read GPUs or stacks yet, so it does not tell the rank:",
-            "       the GPUs tab of the job shows its GPUs, with slurmtop demo in a terminal)",
-        ]
-    if failed is not None:
-        lines += ["", f"slurmtop why {failed.job}", *four_lines(failed)]
+    for verdict in (hung, failed):
+        if verdict is not None:
+            lines += ["", f"slurmtop why {verdict.job}", *four_lines(verdict)]
     return lines
-
-
-def _went_quiet(verdict: Verdict) -> bool:
-    return verdict.state is State.UNKNOWN and "quiet" in verdict.summary
 
 
 def _most_telling(failed: Sequence[Verdict]) -> Verdict | None:

@@ -203,11 +203,10 @@ def test_the_demo_without_a_terminal(home: Path, slurm: StandIns) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "Nothing here is real." in done.stdout
     lines = done.stdout.splitlines()
-    quiet = next(n for n, line in enumerate(lines) if "that alone is not a hang" in line)
-    assert lines[quiet - 1].startswith("slurmtop why ")
-    # What it does not read is not denied to the whole of slurmtop: there is a tab of GPUs.
-    assert "a verdict does not read GPUs or stacks yet" in lines[quiet + 4]
-    assert "the GPUs tab of the job" in lines[quiet + 5]
+    hung = lines.index("slurmtop why 4817")
+    assert "Rank 11 never launched operation 53165" in lines[hung + 1]
+    assert lines[hung + 2].startswith("who    rank 11 on gpu04")
+    assert lines[hung + 3].startswith("proof  …/moe_4817.log:")
     failed = next(n for n, line in enumerate(lines) if line.startswith("what   failed"))
     assert lines[failed + 1].startswith("who    ")
     assert lines[failed + 2].startswith("proof  ")
