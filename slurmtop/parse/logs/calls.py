@@ -28,6 +28,7 @@ _MOST_SEEN = 50_000
 #: Blocks that are held as they are, because most of their calls will not be kept.
 _RECENT_BLOCKS = 4
 _COLON = ord(":")
+_ENDS_TAG = b"])>:|"
 
 _WHO = rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10} \[-?\d{1,3}\] (?:NCCL )?INFO "
 _COLL = (
@@ -36,7 +37,8 @@ _COLL = (
     rb"(?: \[nranks=\d{1,10}\] stream (?:0x[0-9a-f]{1,16}|\(nil\))(?: task \d+ globalrank \d+)?)"
 )
 _LINE = re.compile(_WHO + _COLL + rb"\r?$")
-_ENDED = re.compile(_WHO + _COLL + rb"[ \r]*$")
+_ENDED = re.compile(_COLL + rb"[ \r]*$")
+_WRITER = re.compile(rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10}$")
 _INSIDE = re.compile(_WHO + _COLL)
 #: What may stand in front of a host: nothing, or something that ends a tag.
 _FREE = re.compile(rb"(?:^|[\s\])>:|])$")
@@ -61,11 +63,10 @@ _CALL_DETAIL = re.compile(
 )
 #: Rings, trees and channels: one of each kind of a process tells all.
 _WIRING = re.compile(
-    _WHO + rb"(?:(?:Channel|Ring) \d{1,4}(?:/\d{1,4})? : \d{1,7}(?:\[\w{1,12}\])? -> "
+    rb"(?:(?:Channel|Ring) \d{1,4}(?:/\d{1,4})? : \d{1,7}(?:\[\w{1,12}\])? -> "
     rb"\d{1,7}(?:\[\w{1,12}\])?(?: \[\w{4,7}\])? via ([^:]{1,120})"
     rb"|((?:Channel|Ring|Trees?|NVLS Trees|CollNet|Pattern)\b)[^>:]{0,40}[ :]"
-    rb"[-\d >/\[\]:|]{0,400})"
-    rb"[ \r]*$"
+    rb"[-\d >/\[\]:|]{0,400})[ \r]*$"
 )
 _DIGITS = re.compile(rb"[\d()]+")
 _TIME = re.compile(rb"\d\d:\d\d:\d\d[.,\dZ+:]*|\d{4}-\d\d-\d\d")
@@ -192,8 +193,9 @@ class CallLines:
             places.append(index)
         if self._torn:
             self._take_torn(new)
+            for places in new.values():
+                places.sort(key=_place)
         for lines_of, places in new.items():
-            places.sort(key=_place)
             lines_of.add(block, places)
         self._recent.append((block, list(new)))
         if len(self._recent) > _RECENT_BLOCKS:
@@ -216,13 +218,16 @@ class CallLines:
     def _other(self, line: bytes, index: int, new: dict[CommLines, list[int]]) -> bool:
         """A line with prefixes, torn, or of another kind; true where it is still to be read."""
         if b"opCount" in line:
-            whole = _ENDED.search(line) if line.count(b"opCount") == 1 else None
-            if whole is not None and _FREE.search(line, 0, whole.start()):
-                self._add(self._comms, line[: whole.start()], whole.groups(), new, index)
+            if line.count(b"opCount") == 1 and self._prefixed(line, index, new):
                 return False
             self._torn.append((line, index))
             return True
-        if _BROKEN.search(line):
+        at = line.find(b"INFO ")
+        if at >= 0:
+            wiring = _WIRING.match(line, at + 5)
+            if wiring is not None:
+                return self._first_of_kind(line[:at], wiring)
+        if (at >= 0 or b"buff 0x" in line or b"[nranks=" in line) and _BROKEN.search(line):
             self.broken += 1
             return True
         if b"NCCL CALL nccl" in line:
@@ -232,14 +237,35 @@ class CallLines:
             who, op, peer, comm = call.groups()
             self._add(self._traced, line[: call.start()], (who, op, None, peer, comm), new, index)
             return False
-        wiring = _WIRING.search(line) if b"INFO " in line else None
-        if wiring is None:
-            return True
-        key = (wiring[1], _DIGITS.sub(b"", wiring[2] or wiring[3]))
+        return True
+
+    def _first_of_kind(self, head: bytes, wiring: re.Match[bytes]) -> bool:
+        words = head.split()
+        key = (
+            words[_token(words)] if len(words) > 2 else head,
+            _DIGITS.sub(b"", wiring[1] or wiring[2]),
+        )
         if key in self._seen:
             return False
         if len(self._seen) < _MOST_SEEN:
             self._seen.add(key)
+        return True
+
+    def _prefixed(self, line: bytes, index: int, new: dict[CommLines, list[int]]) -> bool:
+        """One whole call behind the prefixes of launchers and collectors."""
+        begin = line.rfind(b" ", 0, line.find(b": opCount ")) + 1
+        whole = _ENDED.match(line, begin)
+        if whole is None:
+            return False
+        words = line[:begin].split()
+        if len(words) < 4 or words.pop() != b"INFO" or line.count(b"INFO ") != 1:
+            return False
+        word = words[_token(words)]
+        writer = _WRITER.search(word)
+        if writer is None or (writer.start() and word[writer.start() - 1] not in _ENDS_TAG):
+            return False
+        before = line[: line.find(word) + writer.start()]
+        self._add(self._comms, before, (writer[1], *whole.groups()), new, index)
         return True
 
     def _take_torn(self, new: dict[CommLines, list[int]]) -> None:
@@ -289,6 +315,11 @@ class CallLines:
         if len(op) == 4:
             index = _point_to_point(lines, op, peer, index)
         new.setdefault(lines, []).append(index)
+
+
+def _token(words: Sequence[bytes]) -> int:
+    """Which word in front of ``INFO`` names the process: two before it, or three."""
+    return -3 if words[-1] == b"NCCL" else -2
 
 
 def _place(at: int) -> int:

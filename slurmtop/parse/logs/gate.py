@@ -158,9 +158,9 @@ def _writer(line: bytes) -> tuple[bytes, ...]:
     if b" comm 0x" in line:
         return (line,)
     tags = _TAGS.match(line)
-    told = [tags[1] if tags else b""]
-    if b"ank" in line or b"ANK" in line:
-        told += _RANKS.findall(line)
-    if b"NCCL" in line or b" INFO " in line:
+    told, end = ([tags[1]], tags.end()) if tags else ([b""], 0)
+    if line.find(b"ank", end) >= 0 or line.find(b"ANK", end) >= 0:
+        told += _RANKS.findall(line, end)
+    if line.find(b"NCCL", end) >= 0 or line.find(b"] INFO ", end) >= 0:
         told += _PROCESS.findall(line)
     return tuple(told)

@@ -19,6 +19,8 @@ from slurmtop.parse.logs.lines import decoded
 from slurmtop.parse.logs.stamps import year_in
 
 _MOST = 0.6
+#: Lines in which a year is looked for.
+_FIRST = 40
 #: Narrower than this nobody wraps a log.
 _NARROWEST = 60
 
@@ -72,7 +74,7 @@ def shape_of(lines: Sequence[str], before: Shape = NO_SHAPE) -> Shape:
     sample = [line for line in lines if line.strip()]
     year = before.year
     if year is None:
-        year = next((found for line in sample if (found := year_in(line)) is not None), None)
+        year = next((told for line in sample[:_FIRST] if (told := year_in(line)) is not None), None)
     return Shape(
         labelled=_labelled(sample),
         labels=before.labels | _labels(sample),
@@ -85,7 +87,7 @@ def shape_of(lines: Sequence[str], before: Shape = NO_SHAPE) -> Shape:
 def width_of(lines: Sequence[bytes]) -> int | None:
     """The column at which a terminal broke these lines; None where nothing shows one."""
     sizes = [size for line in lines if (size := len(line)) and not line.isspace()]
-    if len(sizes) < 2 or max(sizes) < _NARROWEST:
+    if len(sizes) < 2 or max(sizes) < _NARROWEST or any(b"\r" in line[:-1] for line in lines):
         return None
     if sizes.count(max(sizes)) < 2 and all(map(bytes.isascii, lines)):
         bare = [len(line.rstrip()) for line in lines]
