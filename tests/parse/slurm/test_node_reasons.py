@@ -14,6 +14,13 @@ from slurmtop.parse.slurm.sinfo import parse_sinfo
         ("gres/gpu count reported lower than configured (7 < 8)", 1),
         ("gres/gpu count too low (0 < 4)", 4),
         ("gres/gpu:h100 count reported lower than configured (6 < 8)", 2),
+        (
+            "gres/gpu count reported lower than configured (7 < 8), "
+            "gres/gpu:h100 count reported lower than configured (7 < 8)",
+            1,
+        ),
+        ("gres/gpu:a100 count too low (3 < 4); gres/gpu:h100 count too low (2 < 4)", 3),
+        ("gres/gpu count too low (7 < 8); gres/gpu count too low (7 < 8)", 1),
         ("bad NVLink; gres/gpu count reported lower than configured (7 < 8)", 1),
         ("gres/shard count reported lower than configured (7 < 8)", None),
         ("gres/gpu count reported lower than configured (9 < 8)", None),
