@@ -32,6 +32,8 @@ _TAGS = re.compile(
     rb"|[\w.-]{1,80}(?:: | >> )){0,4})"
 )
 _RANKS = re.compile(rb"[Rr](?:ank|ANK)\D{0,3}(\d+)")
+#: Bytes of a line in which NCCL's name of the process is looked for.
+_HEAD = 400
 _PROCESS = re.compile(rb"[^\s:]{0,255}:\d{1,10}:\d{1,10} \[")
 
 Mask = tuple[int, ...]
@@ -162,5 +164,5 @@ def _writer(line: bytes) -> tuple[bytes, ...]:
     if line.find(b"ank", end) >= 0 or line.find(b"ANK", end) >= 0:
         told += _RANKS.findall(line, end)
     if line.find(b"NCCL", end) >= 0 or line.find(b"] INFO ", end) >= 0:
-        told += _PROCESS.findall(line)
+        told += _PROCESS.findall(line[:_HEAD])
     return tuple(told)
