@@ -1,14 +1,14 @@
 """What the screens may ask of GPUs, built from the settings over one runner."""
 
 import os
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from slurmtop.cli.wiring import Wiring
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes.dcgmi import DcgmMode
 from slurmtop.collect.nodes.exporter import Exporters
 from slurmtop.collect.nodes.gpu_watch import GpuWatch
+from slurmtop.collect.nodes.here import is_called, own_names
 from slurmtop.collect.nodes.host_memory import Memories
 from slurmtop.collect.nodes.job_use import JobUseWatch
 from slurmtop.config import Config
@@ -33,7 +33,6 @@ def make_watch_gpus(wiring: Wiring, config: Config) -> WatchGpus:
     memories = Memories()
     clock = wiring.data_clock or wiring.clock
     exporters = make_exporters(wiring, config)
-    here = this_node() if wiring.live else None
 
     def watch_gpus(
         hosts: Sequence[str], *, job: Job | None, on_look: Callable[[HostLook], None]
@@ -51,7 +50,7 @@ def make_watch_gpus(wiring: Wiring, config: Config) -> WatchGpus:
             exporters=exporters,
             reach=wiring.reach,
             try_again=wiring.try_again,
-            here=here,
+            here=this_node(hosts, os.environ) if wiring.live else None,
             job=number,
         )
 
@@ -75,6 +74,12 @@ def start_job_use(wiring: Wiring, config: Config) -> JobUseWatch | None:
     return watch
 
 
-def this_node() -> str:
-    """What Slurm calls the machine that slurmtop runs on, where it is a node."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+def this_node(
+    hosts: Sequence[str], environ: Mapping[str, str], hostname: str | None = None
+) -> str | None:
+    """The one of ``hosts`` that slurmtop itself runs on; None where it is none of them."""
+    for name in own_names(environ, hostname):
+        for host in hosts:
+            if is_called(host, (name,)):
+                return host
+    return None

@@ -11,7 +11,8 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from slurmtop.collect.nodes.http_get import HttpFailed, http_get, shown_url
-from slurmtop.model.gpu import Answer, NodeGpus
+from slurmtop.model.gpu import Answer, GpuSample, NodeGpus
+from slurmtop.model.host_names import owner_of
 from slurmtop.model.ports import Clock
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
@@ -31,6 +32,7 @@ _AT_ONCE = 16
 _HOSTS_A_QUERY = 200
 _RETRY_S = 60.0
 _WORDS_CHARS = 120
+_NAMES_SHOWN = 3
 
 EXPORTER, PROMETHEUS = "exporter", "prometheus"
 
@@ -111,7 +113,11 @@ class Exporters:
             times = {}
         by_host = _by_host(rows, hosts)
         return {
-            host: Told(_node(host, by_host[host]), _oldest(times.get(host, ()), now), PROMETHEUS)
+            host: Told(
+                _node(host, by_host[host]),
+                _oldest(_of_one(host, times.get(host, {})), now),
+                PROMETHEUS,
+            )
             for host in hosts
         }
 
@@ -131,20 +137,55 @@ def _oldest(times: Sequence[Series], now: datetime) -> datetime:
     return min([now, *known])
 
 
-def _by_host(rows: Sequence[Series], hosts: Sequence[str]) -> dict[str, list[Series]]:
-    """The series of each host; an exporter may tell the long name of one."""
-    out: dict[str, list[Series]] = {host: [] for host in hosts}
-    short = {host.partition(".")[0]: host for host in hosts}
+def _by_host(rows: Sequence[Series], hosts: Sequence[str]) -> dict[str, dict[str, list[Series]]]:
+    """The series of each host by the name that they bear; an exporter may tell a longer one."""
+    asked = {host.lower(): host for host in hosts}
+    out: dict[str, dict[str, list[Series]]] = {host: {} for host in hosts}
     for row in rows:
         name = next((row.labels[label] for label in HOST_LABELS if row.labels.get(label)), "")
-        host = name if name in out else short.get(name.partition(".")[0])
+        host = owner_of(name, asked)
         if host is not None:
-            out[host].append(row)
+            out[asked[host]].setdefault(name.lower(), []).append(row)
     return out
 
 
-def _node(host: str, rows: Sequence[Series]) -> NodeGpus:
-    gpus = gpus_of(rows, host)
+def _of_one(host: str, named: Mapping[str, list[Series]]) -> list[Series]:
+    """The series under the host's very name, else those under the one longer name that there is.
+
+    None of several longer ones: each is another machine, and which of them is meant nobody says.
+    """
+    if (own := named.get(host.lower())) is not None:
+        return own
+    return next(iter(named.values())) if len(named) == 1 else []
+
+
+def _several(host: str, named: Mapping[str, list[Series]], gpus: Sequence[GpuSample]) -> str | None:
+    """What is said where the series are of more than one machine of this name; None elsewhere."""
+    names: Sequence[str] = () if host.lower() in named else sorted(named)
+    if len(names) < 2 and not _numbers_clash(gpus):
+        return None
+    shown = ", ".join(map(visible, names[:_NAMES_SHOWN])) if len(names) > 1 else ""
+    which = f" ({shown}{', …' if len(names) > _NAMES_SHOWN else ''})" if shown else ""
+    return (
+        f"Prometheus knows several machines by the name of {visible(host)}{which}, so their values "
+        f"are left alone: name this cluster's own Prometheus in prometheus_url."
+    )
+
+
+def _numbers_clash(gpus: Sequence[GpuSample]) -> bool:
+    """Do two cards bear one number? On one node each has its own."""
+    cards: dict[int, str] = {}
+    return any(
+        cards.setdefault(gpu.dcgm_id, gpu.uuid) != gpu.uuid
+        for gpu in gpus
+        if gpu.dcgm_id is not None and gpu.uuid is not None and gpu.slice_id is None
+    )
+
+
+def _node(host: str, named: Mapping[str, list[Series]]) -> NodeGpus:
+    gpus = gpus_of(_of_one(host, named), host)
+    if (says := _several(host, named, gpus)) is not None:
+        return _failed(host, Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S))
     if len(gpus) > MOST_GPUS:
         says = f"Prometheus names more GPUs on {visible(host)} than a node can have."
         return _failed(host, Failure(Trouble.OTHER, says, retry_after_s=_RETRY_S))

@@ -3,13 +3,14 @@
 import asyncio
 import platform
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from slurmtop.collect.child import ended, keep_tail, let_go, start_child
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.remote import RemoteProcess
 from slurmtop.collect.nodes.session import signal_session
+from slurmtop.model.host_names import owner_of
 from slurmtop.model.ports import NodeUnreachable
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
@@ -53,10 +54,7 @@ class HereWay:
     """A ``NodeWay`` onto this machine alone."""
 
     def __init__(self, environ: Mapping[str, str], *, hostname: str | None = None) -> None:
-        name = platform.node() if hostname is None else hostname
-        self._names = {
-            short for word in (name, environ.get("SLURMD_NODENAME", "")) if (short := _short(word))
-        }
+        self._names = own_names(environ, hostname)
         self._environ = child_environment(environ)
         self._running: set[LocalScript] = set()
 
@@ -65,8 +63,8 @@ class HereWay:
         return Way.HERE
 
     def is_here(self, host: str) -> bool:
-        """Is ``host`` this machine? By its short name, or by the name that slurmd goes by."""
-        return _short(host) in self._names
+        """Is ``host`` this machine? By the name that slurmd goes by, or by the machine's own."""
+        return is_called(host, self._names)
 
     async def start(self, host: str, script: bytes) -> RemoteProcess:
         try:
@@ -98,5 +96,12 @@ class HereWay:
         self._running.clear()
 
 
-def _short(name: str) -> str:
-    return name.partition(".")[0].lower()
+def own_names(environ: Mapping[str, str], hostname: str | None = None) -> tuple[str, ...]:
+    """What this machine is called: by slurmd first, where it runs under one."""
+    name = platform.node() if hostname is None else hostname
+    return tuple(word for word in (environ.get("SLURMD_NODENAME", ""), name) if word)
+
+
+def is_called(host: str, names: Iterable[str]) -> bool:
+    """Is ``host``, as Slurm writes it, one of ``names`` or one of them without its domain?"""
+    return any(owner_of(name, (host.lower(),)) is not None for name in names)

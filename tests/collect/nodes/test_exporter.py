@@ -3,6 +3,8 @@
 import json
 from urllib.parse import parse_qs
 
+import pytest
+
 from slurmtop.collect.nodes.exporter import Exporters
 from slurmtop.collect.nodes.gpu_watch import look_once, with_told
 from slurmtop.collect.nodes.http_get import HttpFailed
@@ -119,6 +121,50 @@ async def test_prometheus_names_more_gpus_than_a_node_has() -> None:
     assert told["gpu01"].node.failure is not None
     assert "names more GPUs on gpu01" in told["gpu01"].node.failure.sentence
     assert len(told["gpu02"].node.samples) == 1
+
+
+async def of_names(*names: str, hosts: tuple[str, ...]) -> dict[str, list[str | None]]:
+    """UUIDs by host, of machines of these names with two GPUs each."""
+    rows = [
+        series("DCGM_FI_DEV_GPU_UTIL", "97", Hostname=name, gpu=f"{gpu}", UUID=f"{at}-{gpu}")
+        for at, name in enumerate(names)
+        for gpu in range(2)
+    ]
+    source = Exporters(
+        FakeClock(), prometheus_url="http://prometheus:9090", fetch=Web(prometheus=vector(*rows))
+    )
+    told = await source.ask(hosts)
+    return {host: [gpu.uuid for gpu in one.node.samples] for host, one in told.items()}
+
+
+async def test_nodes_that_differ_behind_the_first_dot_have_their_own_gpus() -> None:
+    hosts = ("gpu01.a", "gpu01.b")
+    assert await of_names("gpu01.a", "gpu01.b.example", hosts=hosts) == {
+        "gpu01.a": ["0-0", "0-1"],
+        "gpu01.b": ["1-0", "1-1"],
+    }
+    assert await of_names("gpu01.c", "gpu01", hosts=hosts) == {"gpu01.a": [], "gpu01.b": []}
+    assert await of_names("10.1.0.7", hosts=("10.1.0.1", "10")) == {"10.1.0.1": [], "10": []}
+
+
+async def test_a_node_of_the_very_name_stands_before_one_with_a_domain() -> None:
+    found = await of_names("gpu01.other.example", "GPU01", hosts=("gpu01",))
+    assert found == {"gpu01": ["1-0", "1-1"]}
+
+
+@pytest.mark.parametrize("names", [("gpu01.a.example", "gpu01.b.example"), ("gpu01", "gpu01")])
+async def test_several_machines_of_one_name_are_none_of_them(names: tuple[str, ...]) -> None:
+    rows = [
+        series("DCGM_FI_DEV_GPU_UTIL", "97", Hostname=name, gpu="0", UUID=f"GPU-{at}")
+        for at, name in enumerate(names)
+    ]
+    web = Web(prometheus=vector(*rows))
+    source = Exporters(FakeClock(), prometheus_url="http://prometheus:9090", fetch=web)
+    node = (await source.ask(("gpu01",)))["gpu01"].node
+    assert not node.samples
+    assert node.failure is not None
+    assert "several machines by the name of gpu01" in node.failure.sentence
+    assert "prometheus_url" in node.failure.sentence
 
 
 async def test_prometheus_refuses() -> None:

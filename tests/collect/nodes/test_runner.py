@@ -376,6 +376,27 @@ async def test_this_machine_is_asked_itself(bench: Bench) -> None:
     assert reach is not None
     assert reach.way is Way.HERE
     assert not bench.ssh.started
-    assert HereWay({"SLURMD_NODENAME": "n7"}, hostname="box").is_here("n7.example")
-    assert not HereWay({}, hostname="").is_here("")
     await runner.aclose()
+
+
+@pytest.mark.parametrize(
+    ("own", "host", "here"),
+    [
+        ("gpu01", "gpu01", True),
+        ("GPU01.a.example", "gpu01", True),
+        ("gpu01.rack1", "gpu01.rack1", True),
+        ("gpu01.rack1.example", "gpu01.rack1", True),
+        ("gpu01.rack1", "gpu01.rack2", False),
+        ("gpu01", "gpu01.rack2", False),
+        ("gpu01.rack1", "rack1", False),
+        ("10.1.0.1", "10.1.0.1", True),
+        ("10.1.0.1", "10.1.0.7", False),
+        ("10.1.0.1", "10", False),
+        ("", "", False),
+    ],
+)
+def test_this_machine_is_told_from_its_neighbours_by_its_whole_name(
+    own: str, host: str, here: bool
+) -> None:
+    assert HereWay({}, hostname=own).is_here(host) is here
+    assert HereWay({"SLURMD_NODENAME": own}, hostname="box").is_here(host) is here
