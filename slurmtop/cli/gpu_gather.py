@@ -44,7 +44,7 @@ _ON_NODES = (Phase.RUNNING, Phase.SUSPENDED)
 def on_nodes(job: Job) -> bool:
     """Does it hold nodes with GPUs now, or may it?"""
     tres = job.tres
-    some = tres.gpus != 0 or bool(tres.slices_by_type or tres.shards)
+    some = tres.gpus != 0 or bool(tres.slices_by_type or tres.shards or tres.mps)
     return job.state.phase in _ON_NODES and job.nodes is not None and some
 
 

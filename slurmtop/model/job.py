@@ -126,7 +126,8 @@ class Tres:
     """Trackable resources, e.g. ``cpu=16,mem=64G,node=2,gres/gpu=8,gres/gpu:h100=8``.
 
     None means "not said"; 0 means none. ``gpus`` counts whole GPUs once even where Slurm
-    prints typed and untyped entries for the same cards. A MIG slice or a shard is not a GPU.
+    prints typed and untyped entries for the same cards. A MIG slice, a shard
+    or a share by MPS is not a GPU.
     """
 
     cpus: int | None = None
@@ -141,6 +142,8 @@ class Tres:
     """Only in what accounting says was used (``gres/gpumem``), like the next one."""
     gpu_util_percent: int | None = None
     """``gres/gpuutil``; a total is a sum over tasks and may be above 100."""
+    mps: int | None = None
+    """Shares of ``gres/mps``, in all: how many make a GPU is the site's to say, often 100."""
 
 
 NO_TRES = Tres()

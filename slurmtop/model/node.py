@@ -33,7 +33,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class GresPool:
-    """One kind of generic resource on a node: ``kind`` is gpu, slice or shard."""
+    """One kind of generic resource on a node: ``kind`` is gpu, slice, shard or mps."""
 
     kind: str
     type: str | None
@@ -50,7 +50,7 @@ class GpuCount:
     """Whole GPUs of a node, or those of one type; None where Slurm did not say.
 
     ``lost`` are missing on the node, as Slurm itself says; ``shared`` are handed out in shards
-    now, so that nobody gets one of them whole.
+    or by MPS now, so that nobody gets one of them whole.
     """
 
     total: int | None
@@ -103,7 +103,7 @@ class Node:
         return tuple(pool.type for pool in pools if pool.kind == "gpu" and pool.type)
 
     def gpu_count(self, type: str | None = None) -> GpuCount:
-        """All its whole GPUs, or those of one ``type``. MIG slices and shards are none.
+        """All its whole GPUs, or those of one ``type``. MIG slices, shards and MPS are none.
 
         Where a pool without a type stands beside some with one, it is their sum.
         """
@@ -123,8 +123,8 @@ class Node:
         )
 
     def _shared(self) -> int | None:
-        """GPUs of which shards are handed out; None where only their number is known."""
-        shards = [pool for pool in self.gres or () if pool.kind == "shard"]
+        """GPUs of which parts are handed out; None where only the number of parts is known."""
+        shards = [pool for pool in self.gres or () if pool.kind in ("shard", "mps")]
         if any(pool.used is None or (pool.used and not pool.shares) for pool in shards):
             return None
         return sum(1 for pool in shards for used, _ in pool.shares if used)

@@ -272,7 +272,7 @@ def _never(node: Node, wish: Wish, count: GpuCount) -> NodeChance | None:
         kinds = {pool.kind for pool in node.gres}
         if "slice" in kinds:
             return no("its GPUs are cut into MIG slices: none is whole")
-        return no("only shares of GPUs" if "shard" in kinds else "no GPUs")
+        return no("only shares of GPUs" if kinds & {"shard", "mps"} else "no GPUs")
     if wish.type is not None and count.total == 0:
         if not node.gpu_types:
             return no("Slurm does not say what type its GPUs are", Chance.UNKNOWN)

@@ -32,7 +32,7 @@ class JobShare:
 def share_of(job: str, tres: Tres, nodes: int | None, started: datetime | None = None) -> JobShare:
     """The share that each of ``nodes`` has of what ``job`` (its raw number) holds in all."""
     gpus = tres.gpus
-    parts = sum(count for _, count in tres.slices_by_type) + (tres.shards or 0)
+    parts = sum(count for _, count in tres.slices_by_type) + (tres.shards or 0) + (tres.mps or 0)
     most = None if gpus is None else gpus + parts
     if gpus is None or nodes == 1 or gpus == 0:
         return JobShare(job, gpus, started, most=most)

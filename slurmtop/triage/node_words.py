@@ -79,7 +79,7 @@ def state_meaning(node: Node) -> str:
 
 
 def type_text(node: Node) -> str:
-    """``h100``, ``a100+h100``; ``MIG``, ``shards`` where there is no whole GPU; "" for none."""
+    """``h100``, ``a100+h100``; ``MIG``, ``shards``, ``MPS`` where no GPU is whole; "" for none."""
     if node.gres is None:
         return "?"
     if node.gpu_types:
@@ -87,7 +87,8 @@ def type_text(node: Node) -> str:
     kinds = {pool.kind for pool in node.gres if pool.total}
     if "gpu" in kinds:
         return "GPU"
-    return "MIG" if "slice" in kinds else "shards" if "shard" in kinds else ""
+    words = {"slice": "MIG", "shard": "shards", "mps": "MPS"}
+    return next((word for kind, word in words.items() if kind in kinds), "")
 
 
 def used_text(node: Node) -> str:

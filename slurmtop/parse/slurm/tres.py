@@ -19,7 +19,7 @@ _TOO_MUCH = 2**63
 _MAX_DIGITS = 20
 _INDEX_LIMIT = 4_096
 #: Generic resources that are counted here, and the kinds of a node's pools.
-_GRES = ("gpu", "shard")
+_GRES = ("gpu", "shard", "mps")
 _SLICE = re.compile(r"(?:^|[^0-9a-z])[0-9]{1,2}g\.?[0-9]{1,4}gb", re.ASCII)
 
 
@@ -124,6 +124,7 @@ def parse_tres(text: str) -> Tres:
     typed: dict[str, int] = {}
     untyped: int | None = None
     shards: int | None = None
+    mps: int | None = None
     gpu_mem: int | None = None
     gpu_util: int | None = None
     for item in _split_outside(text):
@@ -144,6 +145,8 @@ def parse_tres(text: str) -> Tres:
             continue
         elif kind == "shard":
             shards = count if gpu_type is None or shards is None else max(shards, count)
+        elif kind == "mps":
+            mps = count if gpu_type is None or mps is None else max(mps, count)
         elif kind == "gpu" and gpu_type is None:
             untyped = count
         elif kind == "gpu" and gpu_type is not None:
@@ -164,6 +167,7 @@ def parse_tres(text: str) -> Tres:
         energy_j=_whole(plain.get("energy", "")),
         gpu_mem_bytes=gpu_mem,
         gpu_util_percent=gpu_util,
+        mps=mps,
     )
 
 
@@ -192,6 +196,7 @@ def times_nodes(per_node: Tres, node_count: int | None) -> Tres:
         gpus_by_type=tuple((name, n * node_count) for name, n in per_node.gpus_by_type),
         slices_by_type=tuple((name, n * node_count) for name, n in per_node.slices_by_type),
         shards=None if per_node.shards is None else per_node.shards * node_count,
+        mps=None if per_node.mps is None else per_node.mps * node_count,
     )
 
 
@@ -254,10 +259,12 @@ def _split_note(item: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=8_192)
 def parse_gres(text: str, used: str = "") -> tuple[GresPool, ...]:
-    """GPUs, MIG slices and shards of a node, from its ``Gres`` and ``GresUsed``.
+    """GPUs, MIG slices, shards and MPS of a node, from its ``Gres`` and ``GresUsed``.
 
     Samples: ``gpu:h100:8(S:0-1)`` with ``gpu:h100:3(IDX:0-1,5)``;
-    ``shard:a100:16(S:0)`` with ``shard:a100:6(2/8,4/8)``. Other kinds are left out. A pool
+    ``shard:a100:16(S:0)`` with ``shard:a100:6(2/8,4/8)``; ``mps:v100:200`` with
+    ``mps:v100:100(100/100,0/100)``. A node without GPUs has ``(null)`` with ``gpu:0``: Slurm
+    names every kind of the cluster among what is in use. Other kinds are left out. A pool
     whose use Slurm did not print has ``used`` None; a commas-in-parentheses list stays whole.
     """
     totals, in_use = _pools(text), _pools(used)
@@ -279,6 +286,8 @@ def parse_gres(text: str, used: str = "") -> tuple[GresPool, ...]:
             )
         )
     for (kind, gpu_type), found in in_use.items():
-        if not any(other == kind for other, _ in totals):
+        # Where Slurm tells what a node has, what is neither there nor in use is no pool.
+        nothing = bool(text) and text != "N/A" and found.total == 0
+        if not nothing and not any(other == kind for other, _ in totals):
             pools.append(GresPool(kind, gpu_type, None, found.total, found.index, found.shares))
     return tuple(pools)

@@ -66,12 +66,14 @@ _WORK = {
 
 
 def held_text(tres: Tres) -> str:
-    """``16 GPUs``, ``4 MIG slices``, ``2 GPU shards``; ``GPUs`` where Slurm does not say."""
+    """``16 GPUs``, ``4 MIG slices``, ``2 GPU shards``, ``50 MPS shares``; ``GPUs``: not told."""
     if tres.gpus:
         return plural(tres.gpus, "GPU")
     if tres.slices_by_type:
         return plural(sum(count for _, count in tres.slices_by_type), "MIG slice")
-    return plural(tres.shards, "GPU shard") if tres.shards else "GPUs"
+    if tres.shards:
+        return plural(tres.shards, "GPU shard")
+    return plural(tres.mps, "MPS share") if tres.mps else "GPUs"
 
 
 def head_lines(
@@ -178,7 +180,7 @@ def why_not(
         return Why.OVER, ""
     if phase not in (Phase.RUNNING, Phase.SUSPENDED, Phase.ENDING) or not job.nodes:
         return Why.CANNOT, f"Slurm names no nodes of it here: {state_words(job.state)}."
-    if tres.gpus == 0 and not tres.slices_by_type and not tres.shards:
+    if tres.gpus == 0 and not (tres.slices_by_type or tres.shards or tres.mps):
         return Why.NO_GPU, ""
     if not possible:
         if recorded:

@@ -167,6 +167,8 @@ def tres_text(tres: Tres) -> str:
         return ", ".join(f"{count} slice {visible(kind)}" for kind, count in tres.slices_by_type)
     if tres.shards:
         return plural(tres.shards, "GPU shard")
+    if tres.mps:
+        return plural(tres.mps, "MPS share")
     return "GPUs unknown" if tres.gpus is None else "no GPU"
 
 

@@ -64,14 +64,15 @@ def _gres_text(node: Node) -> str:
         shut = " (no job gets them now)" if free.startswith("(") else ""
         parts.append(f"{free.strip('()')} free{shut}")
     if count.shared:
-        parts.append(f"{count.shared} shared out in shards")
+        how = "by MPS" if any(pool.kind == "mps" for pool in node.gres) else "in shards"
+        parts.append(f"{count.shared} shared out {how}")
     if count.lost:
         parts.append(f"{count.lost} lost: Slurm finds fewer than are configured")
     return ", ".join(parts)
 
 
 def _pool_text(pool: GresPool) -> str:
-    kind = {"gpu": "GPU", "slice": "MIG slice", "shard": "shard"}.get(pool.kind, pool.kind)
+    kind = {"gpu": "GPU", "slice": "MIG slice", "mps": "MPS share"}.get(pool.kind, pool.kind)
     total = "?" if pool.total is None else str(pool.total)
     used = "use not told" if pool.used is None else f"{pool.used} used"
     return f"{total} {visible(pool.type) + ' ' if pool.type else ''}{kind}s, {used}"

@@ -255,3 +255,39 @@ def test_order_and_totals_never_change_the_count(
     order.shuffle(items)  # type: ignore[attr-defined]
     assert parse_tres(",".join(items)).gpus == total
     assert parse_tres(",".join([f"cpu={cpus}", *typed])).gpus == total
+
+
+@pytest.mark.parametrize(
+    ("text", "used"),
+    [
+        ("(null)", "gpu:0"),
+        ("(null)", "gpu:0,shard:0"),
+        ("(null)", "gpu:0(IDX:N/A)"),
+        ("craynetwork:4", "gpu:0,craynetwork:0"),
+    ],
+)
+def test_a_node_without_gpus_of_a_cluster_with_some_has_none(text: str, used: str) -> None:
+    """Slurm 17.11 and later print what is in use of every kind that the cluster has."""
+    node = Node(name="cpu01", gres=parse_gres(text, used))
+    assert node.gpus() == (0, 0)
+    assert node.gpu_count().free == 0
+
+
+def test_gpus_in_use_where_no_total_is_told_stay_unknown_in_number() -> None:
+    assert Node(name="gpu01", gres=parse_gres("(null)", "gpu:2")).gpus() == (None, 2)
+    assert Node(name="gpu01", gres=parse_gres("", "gpu:0")).gpus() == (None, 0)
+
+
+def test_a_gpu_that_mps_hands_out_in_shares_is_not_free() -> None:
+    used = "gpu:v100:0(IDX:N/A),mps:v100:100(100/100,0/100)"
+    node = Node(name="gpu01", gres=parse_gres("gpu:v100:2,mps:v100:200", used))
+    count = node.gpu_count()
+    assert (count.total, count.used, count.shared, count.free) == (2, 0, 1, 1)
+    old = Node(name="gpu01", gres=parse_gres("gpu:v100:2,mps:v100:200", "gpu:v100:0,mps:v100:50"))
+    assert old.gpu_count().free is None, "on which of the two nobody says"
+
+
+def test_shares_of_mps_that_a_job_holds_are_no_gpus() -> None:
+    tres = parse_tres("cpu=1,mem=1G,node=1,gres/mps=50,gres/mps:v100=50")
+    assert (tres.gpus, tres.mps) == (0, 50)
+    assert times_nodes(parse_tres("gres/mps:50"), 2).mps == 100
