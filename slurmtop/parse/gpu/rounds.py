@@ -7,7 +7,9 @@ Nothing stands between two rounds; one is over where a GPU comes a second time::
     0, GPU-00000000-1111-2222-3333-444455550000, 96
 
 A round as long as the one before is whole with its last line; the first one, and one that is
-shorter, when the next begins or when the tool is quiet (``settle``).
+shorter, when the next begins or when the tool is quiet (``settle``). The line of a card that is
+lost names no GPU by its index and may stand anywhere in its round, also first or last: after a
+whole round it begins the next one.
 """
 
 import re
@@ -57,8 +59,12 @@ class Rounds:
     key: Callable[[bytes], bytes | None]
     _lines: list[bytes] = field(default_factory=list)
     _keys: set[bytes] = field(default_factory=set)
-    _usual: int | None = None
+    _before: list[bytes] = field(default_factory=list)
+    """The last round that had rows, while the one that has begun has none."""
+    _usual: tuple[int, int] | None = None
+    """Rows and other lines of the round before; None as long as none is over."""
     _told: int = 0
+    _whole: bool = False
 
     def add(self, line: bytes) -> list[bytes]:
         """Rounds that are whole now: none, one, or two where a shorter one came before."""
@@ -66,17 +72,31 @@ class Rounds:
             return []
         key = self.key(line)
         out: list[bytes] = []
-        if key is not None and key in self._keys:
-            out += self.settle()
-            self._usual = len(self._keys)
-            self._lines, self._keys, self._told = [], set(), 0
+        if key in self._keys or (key is None and self._whole and not _is_header(line)):
+            out += self._tell()
+            self._begin()
         if len(self._lines) < _LONGEST_ROUND:
             self._lines.append(line)
         if key is not None:
             self._keys.add(key)
-            if self._usual is not None and len(self._keys) >= self._usual:
-                out += self.settle()
+        if self._as_long_as_usual():
+            self._whole = True
+            out += self._tell()
         return out
+
+    def _begin(self) -> None:
+        self._usual = (len(self._keys), self._others())
+        self._before = self._lines
+        self._lines, self._keys, self._told, self._whole = [], set(), 0, False
+
+    def _others(self) -> int:
+        return sum(self.key(one) is None and not _is_header(one) for one in self._lines)
+
+    def _as_long_as_usual(self) -> bool:
+        if self._usual is None or not self._keys:
+            return False
+        rows, others = self._usual
+        return len(self._keys) >= rows and self._others() >= others
 
     @property
     def pending(self) -> bool:
@@ -85,11 +105,20 @@ class Rounds:
 
     def settle(self) -> list[bytes]:
         """What has come so far, where it was not told yet: nothing more follows for now."""
+        self._whole = bool(self._keys)
+        return self._tell()
+
+    def _tell(self) -> list[bytes]:
         if not self.pending:
             return []
         self._told = len(self._lines)
         return [b"\n".join(self._lines)]
 
     def rest(self) -> bytes:
-        """Every line since the last round began, told or not: what a tool said at its end."""
-        return b"\n".join(self._lines)
+        """Every line since the last round with rows began, told or not: what a tool said at its
+        end."""
+        return b"\n".join(self._lines if self._keys else self._before + self._lines)
+
+
+def _is_header(line: bytes) -> bool:
+    return line.startswith((b"#", b"ID"))

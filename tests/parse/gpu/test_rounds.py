@@ -1,5 +1,6 @@
 """Streams cut into rounds, however the chunks are cut."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,14 +34,56 @@ def test_a_slow_first_round_grows_and_is_never_taken_for_two() -> None:
     assert rounds.settle() == [b"0, a, 1\n1, b, 2"]
 
 
+LOST = b"Unable to determine the device handle for GPU0000:65:00.0: Unknown Error"
+
+
 def test_a_card_that_is_lost_makes_the_next_round_shorter() -> None:
     rounds = Rounds(smi_key)
     rounds_of(rounds, b"0, a, 1", b"1, b, 2", b"0, a, 3")
     # The second card is gone; its error stands between the rows.
-    lost = b"Unable to determine the device handle for GPU0000:65:00.0: Unknown Error"
-    assert rounds_of(rounds, lost, b"0, a, 5") == [b"0, a, 3\n" + lost, b"0, a, 5"]
-    assert rounds_of(rounds, lost) == []
-    assert rounds.rest() == b"0, a, 5\n" + lost
+    assert rounds_of(rounds, LOST, b"0, a, 5") == [b"0, a, 3\n" + LOST]
+    assert rounds_of(rounds, LOST) == [b"0, a, 5\n" + LOST]
+    assert rounds.rest() == b"0, a, 5\n" + LOST
+
+
+@pytest.mark.parametrize("quiet", [True, False], ids=["quiet", "without a pause"])
+@pytest.mark.parametrize("place", range(4))
+def test_a_lost_card_is_in_every_round_wherever_its_line_stands(place: int, quiet: bool) -> None:
+    rows = [b"0, a, %d", b"1, b, %d", b"2, c, %d"]
+    rows.insert(place, LOST)
+    rounds, told = Rounds(smi_key), []
+    for turn in range(5):
+        lines = [row % turn if b"%d" in row else row for row in rows]
+        told += rounds_of(rounds, *lines)
+        if quiet and rounds.pending:
+            told += rounds.settle()
+    assert len(told) >= 4
+    assert all(whole.count(LOST) >= 1 for whole in told)
+    assert all(whole.count(b", c, ") == 1 for whole in told)
+    assert told[-1].count(LOST) == 1
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_card_that_goes_while_one_looks_stays_away(place: int) -> None:
+    """From the second round after it on every round says so, and no row is told twice."""
+    rounds, told = Rounds(smi_key), []
+    for turn in range(6):
+        rows = [b"0, a, %d" % turn, b"1, b, %d" % turn, b"2, c, %d" % turn]
+        if turn >= 2:
+            rows.insert(place, LOST)
+            rows.remove(b"2, c, %d" % turn)
+        told.append(rounds_of(rounds, *rows))
+        if rounds.pending:
+            told[-1] += rounds.settle()
+    assert all(LOST in whole for after in told[3:] for whole in after)
+    assert all(told[3:])
+
+
+def test_an_error_at_the_end_is_told_with_the_last_rows() -> None:
+    rounds = Rounds(smi_key)
+    rounds_of(rounds, b"0, a, 1", b"0, a, 2")
+    rounds_of(rounds, b"GPU is lost")
+    assert rounds.rest() == b"0, a, 2\nGPU is lost"
 
 
 def test_dmon_rows_are_told_by_their_entity() -> None:
