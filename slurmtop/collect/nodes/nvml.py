@@ -17,7 +17,7 @@ from slurmtop.collect.clock import spawn
 from slurmtop.model.gpu import GpuProcess, GpuSample, NodeGpus
 from slurmtop.model.ports import Clock
 from slurmtop.parse.gpu.failures import explain_gpu_failure
-from slurmtop.parse.gpu.values import bus_id
+from slurmtop.parse.gpu.values import bus_id, possible_or_none
 
 PROGRAM = "nvidia-smi"
 SOURCE = "nvml"
@@ -162,7 +162,9 @@ class _Asking:
             return
         try:
             value = call(self.handle, *args)
-            self.got.update({name: part(value) for name, part in parts.items()})
+            self.got.update(
+                {name: possible_or_none(name, part(value)) for name, part in parts.items()}
+            )
         except Exception as error:
             self.words.extend((name, str(error)[:80]) for name in parts)
 
@@ -218,10 +220,16 @@ def _processes(nvml: Any, handle: Any, uuid: str | None) -> list[GpuProcess] | N
         GpuProcess(
             pid=int(one.pid),
             gpu_uuid=uuid,
-            mem_mib=None if one.usedGpuMemory is None else one.usedGpuMemory / _MIB,
+            mem_mib=_used(one.usedGpuMemory),
         )
         for one in found
     ]
+
+
+def _used(taken: int | None) -> float | None:
+    """MiB; NVML may say "not known" by a number that no GPU has."""
+    found = None if taken is None else possible_or_none("mem_used_mib", taken / _MIB)
+    return None if found is None else float(found)
 
 
 def _text(value: Any) -> str:

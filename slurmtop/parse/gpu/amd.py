@@ -14,7 +14,7 @@ from typing import Any
 
 from slurmtop.model.gpu import GpuSample
 from slurmtop.model.snapshot import BadRecord, Parsed
-from slurmtop.parse.gpu.values import is_nothing, number
+from slurmtop.parse.gpu.values import is_words, number, possible_or_none
 
 _CARD = re.compile(r"card(?P<index>\d{1,4})")
 _EXCERPT = 200
@@ -97,9 +97,9 @@ def _sample(index: int, pairs: list[tuple[str, Any]]) -> GpuSample:
     words: list[tuple[str, str]] = []
     for attribute, raw in pairs:
         text = str(raw)[:_EXCERPT]
-        value = number(text)
+        value = possible_or_none(attribute, number(text))
         if got.get(attribute) is None:
             got[attribute] = value
-        if value is None and not is_nothing(text):
+        if is_words(text):
             words.append((attribute, text))
     return GpuSample(index=index, **got, words=tuple(words))

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from slurmtop.model.gpu import GpuProcess
 from slurmtop.model.snapshot import BadRecord, Parsed
 from slurmtop.parse.gpu.failures import is_failure_line
-from slurmtop.parse.gpu.values import number, whole, words_or_none
+from slurmtop.parse.gpu.values import number, possible_or_none, whole, words_or_none
 
 APP_FIELDS = ("gpu_uuid", "pid", "process_name", "used_gpu_memory")
 _NAME = "process_name"
@@ -62,14 +62,18 @@ def _app(line: str, fields: Sequence[str], index: int) -> GpuProcess | BadRecord
         return BadRecord(index, f"pid is {cells.get('pid', '')[:40]!r}", line[:_EXCERPT])
     memory = cells.get("used_gpu_memory", cells.get("used_memory", ""))
     name = cells.get(_NAME, "")
-    got = {"name": words_or_none(name), "mem_mib": number(memory)}
+    got = {"name": words_or_none(name), "mem_mib": possible_or_none("mem_used_mib", number(memory))}
     said = {"name": name, "mem_mib": memory}
     return GpuProcess(
         pid=pid,
         gpu_uuid=words_or_none(cells.get("gpu_uuid", "")),
         name=words_or_none(name),
-        mem_mib=number(memory),
-        words=tuple((key, text) for key, text in said.items() if text and got[key] is None),
+        mem_mib=got["mem_mib"],
+        words=tuple(
+            (key, text)
+            for key, text in said.items()
+            if text and number(text) is None and got[key] is None
+        ),
     )
 
 
@@ -101,5 +105,5 @@ def _pmon(data: bytes) -> Iterator[GpuProcess | BadRecord]:
             pid=number_of,
             gpu_index=gpu,
             name=words_or_none(cells.get("command", "")),
-            sm_percent=number(cells.get("sm", "")),
+            sm_percent=possible_or_none("util_percent", number(cells.get("sm", ""))),
         )

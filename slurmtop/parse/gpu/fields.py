@@ -14,6 +14,7 @@ from slurmtop.parse.gpu.values import (
     bus_id,
     is_nothing,
     number,
+    possible_or_none,
     whole,
     words_or_none,
     yes_no,
@@ -124,7 +125,7 @@ def read_row(fields: Sequence[str], cells: Sequence[str]) -> GpuSample | str:
         value = convert(cell)
         if value is None and cell:
             words.append((attribute, cell))
-        got[attribute] = value
+        got[attribute] = possible_or_none(attribute, value)
     for attribute in _NAMING:
         says = dict(words).get(attribute)
         if says is not None and not is_nothing(says) and bare_word(says) == says:

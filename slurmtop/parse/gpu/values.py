@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 _NUMBER = re.compile(
     r"(?P<number>[+-]?\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?)"
@@ -28,6 +29,10 @@ _RANGES: dict[str, tuple[float, float]] = {
     "power_w": (0.0, 20_000.0),
     "power_limit_w": (0.0, 20_000.0),
     "sm_clock_mhz": (0.0, 20_000.0),
+    "fan_percent": (0.0, 200.0),
+    "ecc_uncorrected": (0.0, 2.0**63),
+    "remapped_uncorrectable": (0.0, 65_536.0),
+    "index": (0.0, 65_536.0),
     "xid": (0.0, 100_000.0),
     "graphics_active": _RATIO,
     "sm_active": _RATIO,
@@ -61,6 +66,12 @@ def possible(attribute: str, value: float) -> bool:
     """Can a GPU have this value? What cannot be is missing, as if it had not been told."""
     least, most = _RANGES.get(attribute, _FROM_ZERO)
     return least <= value <= most
+
+
+def possible_or_none(attribute: str, value: Any) -> Any:
+    """``value`` as it is; None for a number that no GPU can have (:func:`possible`)."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return None if plain and not possible(attribute, value) else value
 
 
 def whole(text: str) -> int | None:

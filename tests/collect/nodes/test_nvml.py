@@ -77,6 +77,25 @@ class Library:
         return [SimpleNamespace(pid=30_001 + handle, usedGpuMemory=None)]
 
 
+def test_a_number_that_no_gpu_can_have_is_missing() -> None:
+    class Odd(Library):
+        def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:
+            return SimpleNamespace(gpu=4_294_967_295, memory=12)
+
+        def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
+            return SimpleNamespace(used=2**64 - 1, total=1024 * 1024 * 81_559)
+
+        def nvmlDeviceGetComputeRunningProcesses(self, handle: int) -> list[Any]:
+            return [SimpleNamespace(pid=7, usedGpuMemory=2**64 - 1)]
+
+    node, _ = read_nvml("gpu01", None, lambda: Odd(1))
+    (gpu,) = node.samples
+    assert (gpu.util_percent, gpu.mem_used_mib, gpu.mem_util_percent) == (None, None, 12)
+    assert gpu.word("util_percent") is None
+    assert node.processes is not None
+    assert node.processes[0].mem_mib is None
+
+
 def test_every_value_is_optional() -> None:
     library = Library()
     node, kept = read_nvml("gpu01", None, lambda: library)

@@ -39,6 +39,20 @@ def test_what_is_no_number_is_none(cell: str) -> None:
     assert gpu.util_percent is None
 
 
+@pytest.mark.parametrize("cell", ["-1", "101", "4294967295", "18446744073709551615"])
+def test_a_number_that_no_gpu_can_have_is_missing_and_no_word(cell: str) -> None:
+    fields = (
+        "index",
+        "uuid",
+        "utilization.gpu",
+        "memory.used",
+        "ecc.errors.uncorrected.volatile.total",
+    )
+    (gpu,) = parse_query(f"0, GPU-00, {cell}, 18446744073709551615, -1\n".encode(), fields).rows
+    assert (gpu.util_percent, gpu.mem_used_mib, gpu.ecc_uncorrected) == (None, None, None)
+    assert gpu.words == ()
+
+
 @pytest.mark.parametrize("row", [b"x, GPU-00, 1, 2\n", b"0, wrong, 1, 2\n", b"0, GPU-00, 1\n"])
 def test_a_row_that_names_no_gpu_costs_only_itself(row: bytes) -> None:
     parsed = parse_query(row + ROW, FIELDS)

@@ -33,6 +33,18 @@ def test_rocm_smi_behind_its_warning() -> None:
     assert second.words == (("power_w", "odd"),)
 
 
+def test_an_amd_number_that_no_gpu_can_have_is_missing() -> None:
+    """amd-smi prints 65535 where a 16-bit sensor is not there."""
+    data = (
+        b'[{"gpu":0,"usage":{"gfx_activity":{"value":65535,"unit":"%"}},'
+        b'"power":{"socket_power":{"value":65535}},"temperature":{"hotspot":{"value":65535}}}]'
+    )
+    (one,) = parse_amd(data).rows
+    assert (one.util_percent, one.power_w, one.temp_c, one.words) == (None, None, None, ())
+    (one,) = parse_amd(b'{"card0": {"GPU use (%)": "-1"}}').rows
+    assert (one.util_percent, one.words) == (None, ())
+
+
 def test_amd_smi_wraps_its_values() -> None:
     for data in (AMD, b'{"gpu_data": ' + AMD + b"}"):
         (one,) = parse_amd(data).rows
