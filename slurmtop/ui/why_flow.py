@@ -9,7 +9,8 @@ import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from slurmtop.control.actions import Kind
+from slurmtop.control.actions import Kind, Refusal
+from slurmtop.control.plan import read_only_text
 from slurmtop.control.wish import Wish, wish_of
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
@@ -18,7 +19,7 @@ from slurmtop.model.verdict import Evidence, Missing, NextStep, Verdict
 from slurmtop.parse.mask import mask
 from slurmtop.parse.slurm.ids import key_of, looks_like_job_id, parse_job_id
 from slurmtop.ui import choices_flow
-from slurmtop.ui.actions_flow import act
+from slurmtop.ui.actions_flow import act, refuse
 from slurmtop.ui.present.choose import Option
 from slurmtop.ui.present.explain import class_lines, is_class
 from slurmtop.ui.present.why import Item
@@ -44,8 +45,15 @@ def open_item(screen: "JobKeys", item: Item) -> None:
 
 
 def choose_step(screen: "JobKeys", verdict: Verdict) -> None:
-    """Let a person choose one of the verdict's next steps."""
+    """Let a person choose one of the verdict's next steps; read-only takes that away as a whole."""
+    if screen.services.read_only:
+        from_what = screen.services.config.read_only_from
+        sentence = read_only_text(from_what, "act on a verdict")
+        refuse(screen.tool, "Act on the verdict", Refusal(sentence))
+        return
     steps = verdict.next
+    if not steps:
+        return
     options = [
         Option(str(at), step.label, f"{_changes(step)}{step.command}")
         for at, step in enumerate(steps)

@@ -237,8 +237,15 @@ async def test_what_cannot_be_logged_is_asked_once_more(
 # Read-only
 
 
-@pytest.mark.parametrize("entry", [key for key in KEYS if key.level is not Level.SAFE])
-@pytest.mark.parametrize("on_job_page", [False, True])
+@pytest.mark.parametrize(
+    ("entry", "on_job_page"),
+    [
+        pytest.param(key, scope == "job", id=f"{key.id} on {scope}")
+        for key in KEYS
+        if key.level is not Level.SAFE
+        for scope in key.scopes
+    ],
+)
 async def test_read_only_refuses_every_key_twice(entry: object, on_job_page: bool) -> None:
     bench = ActingBench(read_only=True)
     app = bench.app()

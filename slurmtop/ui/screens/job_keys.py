@@ -63,7 +63,7 @@ class JobKeys(ActingScreen):
 
     def action_act_on_verdict(self) -> None:
         verdict = self.why.state.verdict
-        if verdict is not None and verdict.next:
+        if verdict is not None:
             why_flow.choose_step(self, verdict)
 
     def open_log(self, path: str, *, line: int | None = None, offset: int | None = None) -> None:
