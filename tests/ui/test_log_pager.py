@@ -329,3 +329,17 @@ async def test_the_first_error_is_found_in_blocks_with_its_number() -> None:
     assert await first_error_of(pager, None, lambda done, total: None) is None
     known = LogFacts(label="stdout", path=PATH, status=LogStatus.READ, first_error=hit)
     assert await first_error_of(pager, known, lambda done, total: None) is hit
+
+
+async def test_a_line_is_found_by_its_number_over_the_edges_of_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("slurmtop.ui.log_pager.SCAN_BYTES", 7)
+    data = b"one\n\ntwo two\nthree\n\n\nend of it"
+    pager = await grown([data])
+    starts = [0, *(at + 1 for at, byte in enumerate(data) if byte == 10)]
+    for number, start in enumerate(starts, start=1):
+        assert await pager.place_of(number, None, lambda done, total: None) == start
+    assert await pager.place_of(len(starts) + 1, None, lambda done, total: None) is None
+    assert await pager.place_of(3, 5, lambda done, total: None) == 5
+    assert await pager.place_of(3, len(data), lambda done, total: None) is None
