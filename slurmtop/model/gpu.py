@@ -186,7 +186,8 @@ class NodeGpus:
     """What one node said of its GPUs when asked once.
 
     ``samples`` are the GPUs with a row: where ``answer`` is not OK, those without one are
-    unknown, never gone or idle. ``lost`` are bus ids of cards that the driver cannot reach.
+    unknown, never gone or idle. ``lost`` are the cards that the driver cannot reach, by bus id,
+    by NVML as ``GPU 3``: it does not tell more.
     ``bad`` rows could not be read. ``remarks`` are lines that came with good data.
     """
 

@@ -187,11 +187,14 @@ class HostWatch:
             node, beside = await ask_once(self._runner, self._clock, self._host, self._memory)
             self._take_beside(beside)
             return self._good_or_not(node, SMI, place)
-        wait_s = ROUND_S
+        wait_s, last = ROUND_S, None
         rounds = stream_rounds(self._runner, self._clock, self._host, self._memory)
         async with aclosing(rounds):
             async for node in rounds:
-                wait_s = self._good_or_not(node, SMI, place)
+                wait_s, last = self._good_or_not(node, SMI, place), node
+        if last is not None and last.failure is not None and _beside_lost(last):
+            # A stream that it ended does not go on beside it.
+            wait_s = self._failed(last.failure)
         return wait_s
 
     async def _by_nvml(self, nvml: NvmlReader, place: Place) -> float:
@@ -219,7 +222,8 @@ class HostWatch:
                 node = replace(node, processes=self._kept.node.processes)
             self._kept = self._memory.kept = Kept(node, self._clock.now(), source)
         self._fresh = bool(node.samples)
-        if node.failure is None:
+        # A card that is lost is told with the values: the others are read as before.
+        if node.failure is None or _beside_lost(node):
             self._failures = 0
             self._good()
             return next_look_s(node.took_s or 0.0, ROUND_S)
@@ -359,6 +363,11 @@ class HostWatch:
             samples, used = merge_samples(samples, told.node.samples)
             sources += [told.source] if used else []
         return replace(kept.node, samples=samples), kept.at, tuple(sources)
+
+
+def _beside_lost(node: NodeGpus) -> bool:
+    """Are there values of the cards beside one that is lost?"""
+    return bool(node.samples) and node.answer is Answer.GPU_LOST
 
 
 def _newer(old: NodeProcesses | None, new: NodeProcesses) -> NodeProcesses:

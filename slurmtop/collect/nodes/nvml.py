@@ -31,6 +31,8 @@ _WORDS = {
     "NVMLError_GpuIsLost": b"GPU is lost",
     "NVMLError_NoPermission": b"Insufficient Permissions",
 }
+#: NVML counts the cards that a cgroup hides, too, and refuses each of them.
+_HIDDEN = "NVMLError_NoPermission"
 
 
 def _load() -> Any:
@@ -115,13 +117,18 @@ def read_nvml(host: str, nvml: Any, load: Callable[[], Any]) -> tuple[NodeGpus, 
         return _failed(host, error), None
     samples: list[GpuSample] = []
     processes: list[GpuProcess] | None = []
+    lost: list[str] = []
+    hidden: Exception | None = None
     trouble: Exception | None = None
     for index in range(count):
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
         except Exception as error:
-            # One card that is gone costs the others nothing.
-            trouble = error
+            # One card that is gone costs the others nothing; one that a cgroup hides is not gone.
+            if type(error).__name__ != _HIDDEN:
+                lost.append(f"GPU {index}")
+                trouble = error
+            hidden = error
             continue
         samples.append(_sample(nvml, handle, index))
         found = _processes(nvml, handle, samples[-1].uuid)
@@ -131,8 +138,12 @@ def read_nvml(host: str, nvml: Any, load: Callable[[], Any]) -> tuple[NodeGpus, 
         samples=tuple(samples),
         processes=None if processes is None or not samples else tuple(processes),
     )
-    if trouble is not None or not samples:
-        failed = _failed(host, trouble)
+    if trouble is not None:
+        text = f"Unable to determine the device handle: {trouble}".encode("utf-8", "replace")
+        answer, failure = explain_gpu_failure(PROGRAM, host, 255, text)
+        node = replace(node, answer=answer, failure=failure, lost=tuple(lost))
+    elif not samples:
+        failed = _failed(host, hidden)
         node = replace(node, answer=failed.answer, failure=failed.failure)
     return node, nvml
 

@@ -421,6 +421,22 @@ async def test_profiling_that_is_not_there_is_said_once_and_the_rest_is_read() -
         assert desk.last().failure is None
 
 
+async def test_a_stream_that_goes_on_beside_a_lost_card_is_an_answer() -> None:
+    async with watching() as desk:
+        stream = desk.stream()
+        stream.say(begun())
+        lost = lines("Unable to determine the device handle for GPU0000:18:00.0: Unknown Error")
+        for _ in range(2):
+            stream.say(lost)
+            stream.round(97, 96)
+            await desk.tick(0.6)
+            look = desk.last()
+            assert look.failure is None
+            assert look.gpus is not None
+            assert (len(look.gpus.samples), look.gpus.lost) == (2, ("0000:18:00.0",))
+            assert look.gpus.failure is not None, "it is told beside the values"
+
+
 async def test_a_node_without_a_gpu_tool_is_asked_no_more() -> None:
     async with watching() as desk:
         stream = desk.stream()

@@ -24,6 +24,10 @@ class NVMLError_GpuIsLost(NVMLError):
     pass
 
 
+class NVMLError_NoPermission(NVMLError):
+    pass
+
+
 class NVMLError_DriverNotLoaded(NVMLError):
     pass
 
@@ -118,6 +122,52 @@ def test_a_lost_card_costs_the_others_nothing() -> None:
     node, _ = read_nvml("gpu01", None, lambda: Library(3, lost=1))
     assert [one.index for one in node.samples] == [0, 2]
     assert node.answer is Answer.GPU_LOST
+    assert node.lost == ("GPU 1",)
+    assert [one.gpu_uuid for one in node.processes or ()] == ["GPU-0", "GPU-2"]
+
+
+def test_a_card_that_fails_in_any_way_is_lost_and_one_that_a_cgroup_hides_is_not() -> None:
+    class Fails(Library):
+        def __init__(self, error: Exception, *failing: int) -> None:
+            super().__init__(3)
+            self.error, self.failing = error, failing
+
+        def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+            if index in self.failing:
+                raise self.error
+            return index
+
+    broken, _ = read_nvml("gpu01", None, lambda: Fails(NVMLError("Unknown Error"), 2))
+    assert (broken.answer, broken.lost) == (Answer.GPU_LOST, ("GPU 2",))
+    hidden, _ = read_nvml("gpu01", None, lambda: Fails(NVMLError_NoPermission("no"), 0, 1))
+    assert (hidden.answer, hidden.lost, hidden.failure) == (Answer.OK, (), None)
+    assert [one.index for one in hidden.samples] == [2]
+    closed, _ = read_nvml("gpu01", None, lambda: Fails(NVMLError_NoPermission("no"), 0, 1, 2))
+    assert closed.failure is not None
+    assert closed.lost == ()
+
+
+async def test_the_good_cards_beside_a_lost_one_are_read_on_and_their_node_answers(
+    monkeypatch: Any,
+) -> None:
+    library = Library(3, lost=1)
+    monkeypatch.setattr("slurmtop.collect.nodes.nvml.importlib.import_module", lambda _: library)
+    clock, looks = FakeClock(), []
+    watch = GpuWatch(
+        FakeNodes(clock), clock, ("gpu01",), looks.append, here="gpu01", dcgm=DcgmMode.OFF
+    )
+    running = spawn(watch.run(), name="watch")
+    for _ in range(5):
+        await asyncio.to_thread(library.asked.wait, 20)
+        await settle()
+        await clock.advance(2.0)
+        await settle()
+    assert len({look.gpus_at for look in looks}) >= 3, "every 2 s"
+    assert looks[-1].failure is None
+    assert looks[-1].gpus is not None
+    assert looks[-1].gpus.lost == ("GPU 1",)
+    assert looks[-1].gpus.failure is not None
+    await cancel_and_wait(running)
 
 
 def test_no_library_no_driver_no_gpu() -> None:
