@@ -148,7 +148,7 @@ def _failed(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
         cls=logs.cls,
         ended_by=logs.ended_by or by_slurm.ended_by,
         confidence=_joined(subject, logs, say),
-        summary=_summary(subject, by_slurm, logs),
+        summary=_summary(subject, logs),
         since=logs.since or by_slurm.since,
         culprits=logs.culprits if say.only_newest else (),
         collective=logs.collective if say.only_newest else None,
@@ -281,13 +281,11 @@ def _alive(by_slurm: Verdict, logs: Verdict, state: State, summary: str) -> Verd
 # What both have
 
 
-def _summary(subject: Subject, by_slurm: Verdict, logs: Verdict) -> str:
+def _summary(subject: Subject, logs: Verdict) -> str:
     """``failed after 3 s: what the logs say (exit code 1)``."""
-    code = by_slurm.summary.rpartition("(")[2] if by_slurm.summary.endswith(")") else ""
-    how = f" ({code}" if code else ""
-    if not how:
-        how = _exit_text(subject)
-    return f"failed{ran_text(subject)}: {visible(logs.summary)}{how}"
+    how = _exit_text(subject)
+    why = visible(logs.summary).removeprefix("the program ended with ")
+    return f"failed{ran_text(subject)}: {why}{how}"
 
 
 def _exit_text(subject: Subject) -> str:
