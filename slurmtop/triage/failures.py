@@ -75,6 +75,7 @@ class Grade(IntEnum):
 _HARMLESS_WARNS = frozenset({Warn.BENIGN, Warn.FOREIGN, Warn.OTHER})
 #: ncclInProgress is no error.
 _NO_ERROR_RESULTS = frozenset({0, 7})
+_LOST_STORE = (StoreTrouble.RESET, StoreTrouble.FAILED)
 _ENDING_NOTES = frozenset({StepNote.ABORTED, StepNote.TERMINATING, StepNote.REVOKED})
 
 
@@ -205,6 +206,19 @@ class Survivals:
         return first is not None and second is not None and second - first > _OUTLIVED_S
 
 
+def lost_at_the_end(picture: Picture, event: Event) -> bool:
+    """Is it a connection to the store that broke after the program said that it had finished?
+
+    The rank that serves the store is often the first to leave.
+    """
+    if not isinstance(event, StoreEvent) or event.kind not in _LOST_STORE:
+        return False
+    return any(
+        one.closing is Closing.FINISHED and picture.before(one.at, event.at)
+        for one in picture.of(ProgramSays)
+    )
+
+
 def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:
     """All that ended, broke or got stuck in the newest attempt and was not got over."""
     survived = Survivals(picture)
@@ -213,7 +227,7 @@ def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:
         told = grade(event)
         if told is Grade.NOTHING:
             continue
-        if told <= Grade.ERROR and survived(event.at):
+        if told <= Grade.ERROR and (survived(event.at) or lost_at_the_end(picture, event)):
             continue
         out.append((told, event))
     return tuple(out)

@@ -133,6 +133,8 @@ class StoreTrouble(StrEnum):
     REFUSED = "refused"
     RESET = "reset"
     """The connection to the store broke: its server (rank 0, or the agent) has gone."""
+    FAILED = "failed"
+    """``The connection to the C10d store has failed``: whether it ever was there is not told."""
     PORT_IN_USE = "port in use"
     NO_HOST = "no host"
     """The name of the master does not resolve or there is no route."""

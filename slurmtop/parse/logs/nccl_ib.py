@@ -96,6 +96,11 @@ def read_ib(text: str) -> Told | None:
     return None
 
 
+def async_event(event: str, device: str | None) -> Told:
+    """An event of an adapter by the words of libibverbs."""
+    return _event(event, device, on_queue=False)
+
+
 def _event(event: str, device: str | None, *, on_queue: bool) -> Told:
     event = event.strip().partition("(")[0].strip() or event.strip()
     if "GID" in event:

@@ -65,7 +65,7 @@ _SWALLOWED = re.compile(
     r"|failed to import|not critical|non-fatal)"
 )
 _QUIET_LEVEL = re.compile(
-    r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|WARN|WARNING)(?:[\s\]|):,-]|$)|\w{1,40}Warning: "
+    r"(?:^|[\s\[|(:-])(?:INFO|DEBUG|WARN|WARNING)(?:[\s\]|):,-]|$)|\w{0,40}Warning: "
 )
 #: ``torch.multiprocessing.spawn`` quotes the traceback of the process that failed.
 _SPAWNED = re.compile(r"-- Process (?P<process>\d{1,6}) terminated with the following error:")

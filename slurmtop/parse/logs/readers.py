@@ -27,6 +27,7 @@ from slurmtop.parse.logs.torch_checks import CheckReader
 from slurmtop.parse.logs.torch_errors import NcclErrorReader
 from slurmtop.parse.logs.torch_store import StoreReader
 from slurmtop.parse.logs.torch_watchdog import WatchdogReader
+from slurmtop.parse.logs.ucx import UcxReader
 
 READERS: tuple[Callable[[], Reader], ...] = (
     SlurmReader,
@@ -39,6 +40,7 @@ READERS: tuple[Callable[[], Reader], ...] = (
     FlightTextReader,
     BenchReader,
     NcclReader,
+    UcxReader,
     WatchdogReader,
     NcclErrorReader,
     StoreReader,

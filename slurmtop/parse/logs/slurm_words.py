@@ -273,6 +273,8 @@ def _seconds(text: str | None) -> float | None:
 
 def _oom(text: str, at: Where) -> OomKill | None:
     found = _OOM.search(text)
+    if found is not None and int(found["events"]) == 0:
+        return None
     if found is not None:
         return OomKill(
             at=at, step=found["step"], events=int(found["events"]), host=_daemon_host(text, at)

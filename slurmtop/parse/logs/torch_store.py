@@ -166,7 +166,7 @@ class StoreReader:
             # The exception only wraps the one that was told before it.
             return None
         else:
-            kind = StoreTrouble.RESET
+            kind = StoreTrouble.FAILED
         return StoreEvent(at=shown(message, found.start()), kind=kind)
 
 

@@ -20,10 +20,11 @@ from slurmtop.model.events.slurm import StepEnded
 from slurmtop.model.events.torch import GlooError, GlooTrouble, NcclError, StoreEvent, StoreTrouble
 from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import Culprit, State
+from slurmtop.triage.failures import lost_at_the_end
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
-from slurmtop.triage.rules.pairs import Ended, at_common_end, between, link_of, pairs_of
+from slurmtop.triage.rules.pairs import Ended, between, link_of
 
 #: Addresses that every host has for itself: loopback, link-local, bridges of containers.
 _LOCAL_ADDRESS = re.compile(r"^(127\.|169\.254\.|172\.17\.|192\.168\.122\.|::1$)")
@@ -35,7 +36,12 @@ _NO_INTERFACE = re.compile(
 )
 _DEVICE = re.compile(r"\[(\d{1,3})\] NCCL ")
 _IPV4 = re.compile(r"(\d{1,3})(?:\.\d{1,3}){3}$")
-_CANNOT_REACH = (StoreTrouble.CONNECT_TIMEOUT, StoreTrouble.REFUSED, StoreTrouble.NO_HOST)
+_CANNOT_REACH = (
+    StoreTrouble.CONNECT_TIMEOUT,
+    StoreTrouble.REFUSED,
+    StoreTrouble.NO_HOST,
+    StoreTrouble.FAILED,
+)
 _GPUS_PER_NODE = (4, 8, 16)
 
 
@@ -225,27 +231,19 @@ def _unnamed_system(picture: Picture) -> Iterator[Finding]:
 
 
 def _broken(picture: Picture, cls: str, warns: Sequence[Ended], summary: str, word: str) -> Finding:
-    culprits = _gone(picture, warns, f"every connection that was {word} led to it")
     return Finding(
         cls=cls,
         weight=_effect(picture, warns[0].at),
         summary=f"{summary}{between(picture, warns)}; the cause lies elsewhere",
         state=State.FAILED,
         at=lines.in_time(picture, warns)[0].at,
-        culprits=culprits or link_of(picture, warns),
+        culprits=link_of(picture, warns),
         shown=lines.lines(picture, warns, f"the other end {word} the connection"),
     )
 
 
 def _effect(picture: Picture, at: Where) -> Weight:
     return Weight.NOTE if lines.by_slurm(picture, at, *lines.SLURMS) else Weight.SYMPTOM
-
-
-def _gone(picture: Picture, warns: Sequence[Ended], reason: str) -> tuple[Culprit, ...]:
-    """The far end that several hosts name and that complains of nobody itself."""
-    complaining = {pair.near for pair in pairs_of(picture, warns)}
-    named = at_common_end(picture, warns, reason)
-    return tuple(one for one in named if one.host not in complaining)
 
 
 def _lost_workers(picture: Picture) -> Iterator[Finding]:
@@ -346,7 +344,13 @@ def _store_gone(picture: Picture) -> Iterator[Finding]:
 
     Nobody is named: why it went, and whether of itself, only its own log can tell.
     """
-    resets = [one for one in picture.of(StoreEvent) if one.kind is StoreTrouble.RESET]
+    began = lines.Began(picture)
+    resets = [
+        one
+        for one in picture.of(StoreEvent)
+        if (one.kind is StoreTrouble.RESET or (one.kind is StoreTrouble.FAILED and began))
+        and not lost_at_the_end(picture, one)
+    ]
     if not resets:
         return
     yield Finding(

@@ -14,7 +14,7 @@ from slurmtop.model.verdict import Culprit, Missing
 from slurmtop.triage.failures import first_failure, signal_of, was_sent_signal
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
-from slurmtop.triage.rules.lines import host_of
+from slurmtop.triage.rules.lines import everybody_speaks, host_of
 
 _CLS = "task-exit"
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV"}
@@ -45,7 +45,8 @@ def _exited(picture: Picture, exits: Sequence[_Exit]) -> Iterator[Finding]:
     warned = any(
         note.note in (StepNote.WARNED, StepNote.PREEMPTED) for note in picture.of(SlurmNote)
     )
-    culprits = _who(picture, first, exits) if alone and not warned else ()
+    named = alone and not warned and everybody_speaks(picture)
+    culprits = _who(picture, first, exits) if named else ()
     others = [e for e in exits if e is not first and e.at != first.at]
     yield Finding(
         cls=_CLS,

@@ -120,6 +120,23 @@ def failing(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Cul
     return tuple(named)
 
 
+def everybody_speaks(picture: Picture) -> bool:
+    """Is it one log of all ranks, or was at least one line of every rank read?
+
+    What one log tells may be put right by another one, which has to be there.
+    """
+    logs = {e.at.source for e in picture.traces.events if picture.rank_of(e.at) is not None}
+    logs |= {source.name for source in picture.traces.sources if source.rank is not None}
+    if len(picture.traces.sources) <= 1 or (len(logs) == 1 and not _of_one_rank(picture)):
+        return True
+    world = picture.world_size
+    return world is not None and len(picture.seen_ranks) >= world
+
+
+def _of_one_rank(picture: Picture) -> bool:
+    return any(source.rank is not None for source in picture.traces.sources)
+
+
 def largest_group(picture: Picture) -> int | None:
     """How many ranks there are at least: the world's size, or that of the largest communicator."""
     sizes = [one.nranks for one in picture.of(CommInit) if one.nranks is not None]

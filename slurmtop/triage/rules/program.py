@@ -18,6 +18,7 @@ from slurmtop.triage.failures import Survivals, failures, is_cascade
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules import lines
 from slurmtop.triage.rules.lines import AFTER_A_DEATH
 
 _KERNEL_KINDS = {
@@ -117,12 +118,13 @@ def _same_elsewhere(picture: Picture, first: PyException, other: PyException) ->
 def _odd_one(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Culprit, ...]:
     """The one rank that failed so while others are seen to have failed otherwise; else nobody.
 
-    That others print something is not enough: people paste the traceback of one rank only.
+    That others print something is not enough: people paste the traceback of one rank only. Of logs
+    of single ranks all must be there: another one may tell the same.
     """
     ranks = {_rank_of(picture, event) for event in events}
     rank = ranks.pop() if len(ranks) == 1 else None
     failed = {picture.rank_of(event.at) for _, event in failures(picture)}
-    if rank is None or not failed - {rank, None}:
+    if rank is None or not failed - {rank, None} or not lines.everybody_speaks(picture):
         return ()
     return (Culprit(rank=rank, host=picture.rank_hosts.get(rank), reason=reason),)
 

@@ -130,7 +130,7 @@ T = StoreTrouble
             {},
         ),
         ("torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", T.CLIENTS_TIMEOUT, {}),
-        ("rendezvous.api.RendezvousConnectionError: The connection to the C10d store", T.RESET, {}),
+        ("api.RendezvousConnectionError: The connection to the C10d store", T.FAILED, {}),
     ],
 )
 def test_every_form_of_trouble_is_told(
