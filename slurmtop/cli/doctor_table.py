@@ -23,7 +23,8 @@ _LEAST_TEXT = 24
 
 def table_lines(rows: Sequence[Access], width: int = 80) -> list[str]:
     """Groups with a title, a row a source, what opens it below. Plain signs only, secrets
-    masked; no line is wider than ``width`` but for a word that cannot be broken."""
+    masked; no line is wider than ``width`` but for a word that cannot be broken and for what is to
+    be copied, which stands in a line of its own."""
     rows = [masked(row) for row in rows]
     names = [size for row in rows if (size := cell_width(row.source)) <= _MOST_SOURCE]
     source = min(max(names, default=0), width - _INDENT - 2 - _LEAST_TEXT)
@@ -37,6 +38,9 @@ def table_lines(rows: Sequence[Access], width: int = 80) -> list[str]:
         out.append(str(group))
         for row in some:
             out.extend(_lines(row, source, width))
+            if row.copy:
+                # By itself and from the left: a line that is broken cannot be copied.
+                out.append(f"  {row.copy}")
     return out
 
 
@@ -54,7 +58,8 @@ def _lines(row: Access, source: int, width: int) -> list[str]:
 
 
 def _said(row: Access, room: int) -> list[str]:
-    said = _wrap(row.why or row.command, room)
+    why = row.why.removesuffix(row.copy).rstrip() if row.copy else row.why
+    said = _wrap(why or row.command, room)
     if row.opens:
         said += _wrap(f"opens it: {row.opens}", room, subsequent_indent="  ")
     return said
@@ -73,7 +78,13 @@ def _wrap(text: str, width: int, *, subsequent_indent: str = "") -> list[str]:
 
 def masked(row: Access) -> Access:
     """The row without what looks like a secret: a matrix is made to be shown to others."""
-    return replace(row, source=_mask(row.source), why=_mask(row.why), opens=_mask(row.opens))
+    return replace(
+        row,
+        source=_mask(row.source),
+        why=_mask(row.why),
+        opens=_mask(row.opens),
+        copy=_mask(row.copy),
+    )
 
 
 def _mask(text: str) -> str:

@@ -31,7 +31,8 @@ class Group(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """One source. ``why`` says what was seen, ``opens`` what would open it ("" where nothing is
-    to be opened), ``command`` a command that does or shows it. ``host`` is set for a node's."""
+    to be opened), ``command`` a command that does or shows it. ``host`` is set for a node's.
+    ``copy`` is what ``why`` ends with, where that must be copied whole."""
 
     group: Group
     source: str
@@ -40,6 +41,7 @@ class Access:
     opens: str = ""
     command: str = ""
     host: str | None = None
+    copy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,8 @@ class Failure:
     raw: str = ""
     retry_after_s: float | None = None
     """The shortest wait before asking again; infinity means never in this session."""
+    copy: str = ""
+    """What the sentence ends with, where that must be copied whole: a command, a line of a file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,18 @@ class KnownKey:
     """One key as the file has it; ``mark`` is "", "cert-authority" or "revoked".
 
     ``without_port`` tells that it stands under the name alone, and another port is meant: it may
-    be the right key, but another one there is no change.
+    be the right key, but another one there is no change. It stands in the file of that place in
+    the order in which they were given, in that line (counted from one), ``by_pattern`` under a
+    name with ``*`` or ``?``; these say nothing of which key it is.
     """
 
     mark: str
     kind: str
     base64: str
     without_port: bool = False
+    file: int = field(default=0, compare=False)
+    line_number: int = field(default=0, compare=False)
+    by_pattern: bool = field(default=False, compare=False)
 
     @property
     def line(self) -> str:
@@ -88,8 +93,8 @@ class KnownHosts:
 def parse_known_hosts(*files: bytes) -> KnownHosts:
     """What ``files`` (their contents, in the order in which they count) say."""
     known = KnownHosts()
-    for data in files:
-        for raw in data.split(b"\n"):
+    for file, data in enumerate(files):
+        for line_number, raw in enumerate(data.split(b"\n"), 1):
             words = raw.decode("utf-8", "surrogateescape").split()
             if len(words) < 3 or words[0].startswith("#"):
                 continue
@@ -98,7 +103,8 @@ def parse_known_hosts(*files: bytes) -> KnownHosts:
                 if not mark or len(words) < 4:
                     continue
                 words = words[1:]
-            _add(known, words[0], KnownKey(mark, words[1], words[2]))
+            key = KnownKey(mark, words[1], words[2], file=file, line_number=line_number)
+            _add(known, words[0], key)
     return known
 
 
@@ -115,7 +121,7 @@ def _add(known: KnownHosts, names: str, key: KnownKey) -> None:
         return
     yes = tuple(word for word in words if not word.startswith("!"))
     no = tuple(word[1:] for word in words if word.startswith("!"))
-    known.patterns.append(_Pattern(yes, no, key))
+    known.patterns.append(_Pattern(yes, no, replace(key, by_pattern=True)))
 
 
 def _glob(pattern: str, name: str) -> bool:

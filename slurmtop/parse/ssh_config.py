@@ -104,8 +104,8 @@ def parse_ssh_g(stdout: bytes) -> SshSettings:
         certificatefile=every("certificatefile"),
         identitiesonly=yes("identitiesonly"),
         identityagent="" if agent.lower() == "none" else agent or None,
-        userknownhostsfile=_files(first("userknownhostsfile")),
-        globalknownhostsfile=_files(first("globalknownhostsfile")),
+        userknownhostsfile=_files(said.get("userknownhostsfile", [""])[0]),
+        globalknownhostsfile=_files(said.get("globalknownhostsfile", [""])[0]),
         hashknownhosts=yes("hashknownhosts"),
         hostkeyalias=first("hostkeyalias") or None,
         hostkeyalgorithms=tuple(filter(None, first("hostkeyalgorithms").split(","))),
@@ -160,7 +160,12 @@ def _seconds(text: str) -> float | None:
 
 
 def _files(text: str) -> tuple[str, ...]:
-    """Names of files, which ssh prints bare: a word that begins no path belongs to the last."""
+    """Names of files, which ssh prints bare: a word that begins no path belongs to the last.
+
+    ``none`` is ``/dev/null`` in other words: it is not "not set", which has files of its own.
+    """
+    if text.lower() == "none":
+        return ("/dev/null",)
     found: list[str] = []
     for word in text.replace('"', "").split():
         if found and not word.startswith(("/", "~")):

@@ -277,6 +277,7 @@ def _way(one: WayTried) -> Access:
             status=AccessStatus.ABSENT if absent else AccessStatus.REFUSED,
             why=one.failure.sentence,
             opens=opens_way(one.way, one.failure),
+            copy=one.failure.copy,
         )
     access = one.access
     if access is None:
@@ -292,12 +293,23 @@ def _way(one: WayTried) -> Access:
 #: Words of ssh and of pam_slurm_adopt, and what opens what they refuse.
 _OPENERS = (
     (("pam_slurm", "no active jobs", "no slurm jobs"), "a running job of this user on that node"),
+    (("refuses this account",), "the site, which keeps the accounts"),
+    (("lets nobody in just now",), "a little patience, or the site"),
+    (
+        ("has changed:", "identification has changed"),
+        "the site's word which key is right, then the old one taken out where it stands",
+    ),
+    (("marked as revoked",), "a key of the node that is not revoked: ask the site"),
+    (
+        ("no line of yours is read",),
+        "a file for UserKnownHostsFile, or the key in the known hosts of the site",
+    ),
     (("host key",), "the node's key in the known hosts, by you or by the site"),
     (("passphrase",), "the key's passphrase, given to ssh-agent"),
     (("asks questions",), "a key, or a ControlMaster that a person opened"),
     (("left to the ssh command",), ""),
     (("refused every key", "permission denied", "no ssh key"), "a key that the node accepts"),
-    (("refuses connections",), "sshd on that node: ask the site"),
+    (("refuses connections",), "an sshd that answers there: ask the site"),
     (("did not answer in time", "no route"), "a node that is up, and a way to it: ask the site"),
 )
 

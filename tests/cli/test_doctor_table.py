@@ -57,6 +57,23 @@ def test_the_table(width: int) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_what_is_to_be_copied_stands_whole_in_a_line_of_its_own(width: int) -> None:
+    key = "AAAAC3NzaC1lZDI1NTE5AAAAIKR3Zd4KZd4KZd4KZd4KZd4KZd4KZd4KZd4KZd4KZd4K"
+    line = f"[gpu01.cluster.example]:2222 ssh-ed25519 {key}"
+    row = Access(
+        group=Group.NODES,
+        source="ssh to gpu01",
+        status=AccessStatus.REFUSED,
+        why=f"The host key of gpu01 is not known here: add this line to known_hosts: {line}",
+        copy=line,
+    )
+    lines = table_lines((row,), width)
+    assert lines[-1] == f"  {line}"
+    assert sum(key in one for one in lines) == 1
+    assert row_dict(row)["why"] == row.why
+
+
 def test_a_row_as_json() -> None:
     assert row_dict(ROWS[1]) == {
         "group": "Slurm",

@@ -16,9 +16,10 @@ from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.env import child_environment
 from slurmtop.collect.nodes.backoff import BackOff
 from slurmtop.collect.nodes.entrance import Doorway, Entrance, entrance
+from slurmtop.collect.nodes.openssh_failures import explain_openssh
 from slurmtop.collect.nodes.remote import RemoteProcess
 from slurmtop.collect.nodes.ssh_book import check_host_name
-from slurmtop.collect.nodes.ssh_failures import explain_broken, explain_no_shell, explain_openssh
+from slurmtop.collect.nodes.ssh_failures import explain_broken, explain_no_shell
 from slurmtop.model.ports import Clock, NodeUnreachable
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble

@@ -101,7 +101,9 @@ async def test_an_unknown_key_is_refused_whatever_the_settings_say(
     (tmp_path / "known").write_text("")
     failure = await refused(way)
     assert failure.trouble is Trouble.DENIED
-    assert f"ssh-keyscan -t ed25519 -p {node.port} 127.0.0.1" in failure.sentence
+    assert "The host key of 127.0.0.1 is not known here" in failure.sentence
+    assert failure.sentence.endswith(failure.copy)
+    assert failure.copy == "ssh -o StrictHostKeyChecking=ask gpu01"
     assert (tmp_path / "known").read_text() == ""
 
 

@@ -215,7 +215,7 @@ async def test_a_changed_key_is_said_so_strongly(here: Desk, node: Node) -> None
     failure = await refused(here)
     assert failure.trouble is Trouble.DENIED
     assert failure.sentence.startswith("THE HOST KEY OF gpu01 HAS CHANGED")
-    assert f"ssh-keygen -R '[127.0.0.1]:{node.port}'" in failure.sentence
+    assert failure.sentence.endswith(f"ssh-keygen -f {KNOWN} -R '[127.0.0.1]:{node.port}'")
 
 
 async def test_a_key_of_another_kind_is_unknown_not_changed(here: Desk, node: Node) -> None:

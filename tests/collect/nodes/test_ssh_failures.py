@@ -2,18 +2,19 @@
 
 import errno
 import socket
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurmtop.collect.nodes.openssh_failures import explain_openssh
 from slurmtop.collect.nodes.ssh_failures import (
     NEVER,
     Attempt,
     explain_adopt,
     explain_login,
     explain_no_shell,
-    explain_openssh,
 )
 from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
@@ -67,7 +68,7 @@ OPENSSH = [
         b"No ED25519 host key is known for [127.0.0.1]:2222 and you have requested strict "
         b"checking.\r\nHost key verification failed.\r\n",
         Trouble.DENIED,
-        "`ssh-keyscan -t ed25519 -p 2222 127.0.0.1` prints the line",
+        "The host key of 127.0.0.1 is not known here",
     ),
     (
         b"@@@@@@@\r\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n"
@@ -157,6 +158,22 @@ def test_an_ssh_that_does_not_end() -> None:
 def test_what_our_own_connection_meets(error: Exception, trouble: Trouble, words: str) -> None:
     failure = explain_login(HERE, error)
     assert (failure.trouble, words in failure.sentence) == (trouble, True), failure.sentence
+
+
+class ConnectionLost(Exception):
+    """Bears the name of asyncssh's."""
+
+
+def test_the_nodes_own_reason_stands_before_a_guess() -> None:
+    for said, words in (
+        (b"System is booting up. Unprivileged users are not permitted to log in yet.", "booting"),
+        (b"Your account has expired; please contact your system administrator.\r\n", "expired"),
+        (b"Closed for maintenance.\r\n", "it said 'Closed for maintenance'"),
+    ):
+        sentence = explain_login(replace(HERE, said=said), ConnectionLost("lost")).sentence
+        assert words in sentence
+        assert "MaxStartups" not in sentence
+    assert "MaxStartups" in explain_login(HERE, ConnectionLost("lost")).sentence
 
 
 @pytest.mark.parametrize(
