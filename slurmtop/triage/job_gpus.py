@@ -21,19 +21,20 @@ def gpus_of_job(
     In this order: what the node's prolog wrote down for each GPU; the cgroup that we are in and
     the numbers of GPUs that the jobs there hold; the processes on the GPUs. By processes alone a
     GPU on which nothing runs stays unknown, and ``says`` tells how many were found.
-    ``others`` are the other jobs known on the node.
+    Notes on more GPUs than it holds are old ones and tell nothing. ``others`` are the other jobs
+    known on the node, ``node_gpus`` is how many GPUs the node has, None where nobody said.
     """
     samples = whole_gpus(look)
     noted = tuple(gpu for gpu in samples if share.job in gpu.jobs)
-    if noted:
+    most = share.most if share.most is not None else share.gpus or len(noted)
+    if noted and len(noted) <= most:
         return Attributed(share.job, noted)
-    # A card that is lost is still one of those that were given out.
-    lost = () if look.gpus is None else tuple(GpuSample(bus_id=bus) for bus in look.gpus.lost)
+    unseen = _unseen(look, samples, node_gpus)
     mine = attribute_gpus(
-        (*samples, *lost), (share, *others), inside=look.inside, node_gpus=node_gpus
+        (*samples, *unseen), (share, *others), inside=look.inside, node_gpus=node_gpus
     )[0]
     if mine.gpus is not None:
-        return replace(mine, gpus=tuple(gpu for gpu in mine.gpus if gpu not in lost))
+        return replace(mine, gpus=tuple(gpu for gpu in mine.gpus if gpu not in unseen))
     if mine.says != NOT_TOLD:
         return mine
     ours = _by_process(look, samples, share.job)
@@ -44,6 +45,20 @@ def gpus_of_job(
     of = f"{len(ours)} of " if share.gpus else ""
     says = f"{of}{plural(share.gpus or len(ours), 'GPU')} told by the processes on them"
     return Attributed(share.job, ours, says)
+
+
+def _unseen(
+    look: HostLook, samples: Sequence[GpuSample], node_gpus: int | None
+) -> tuple[GpuSample, ...]:
+    """Cards without values that are still among those given out: the lost, and unreadable rows."""
+    if look.gpus is None:
+        return ()
+    lost = tuple(GpuSample(words=(("lost", name),)) for name in look.gpus.lost)
+    # An exporter has many lines a GPU, of which a bad one hides none; its GPUs have no index.
+    bad = look.gpus.bad if any(gpu.index is not None for gpu in samples) else 0
+    if node_gpus is not None:
+        bad = min(bad, max(0, node_gpus - len(samples) - len(lost)))
+    return (*lost, *(GpuSample(words=(("unreadable", str(row)),)) for row in range(bad)))
 
 
 def whole_gpus(look: HostLook) -> tuple[GpuSample, ...]:

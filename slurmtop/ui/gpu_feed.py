@@ -171,10 +171,18 @@ class GpuFeed:
             watch.shares_at = now
         return gpus_of_job(look, share_on_nodes(watch.job), watch.shares.get(host, ()))
 
-    def gpus_of_jobs(self, host: str, mine: Sequence[Job], there: Sequence[Job]) -> frozenset[str]:
+    def gpus_of_jobs(
+        self,
+        host: str,
+        mine: Sequence[Job],
+        there: Sequence[Job],
+        *,
+        node_gpus: int | None = None,
+    ) -> frozenset[str]:
         """The UUIDs of those GPUs of a node that are told to be of one of ``mine``.
 
-        ``there`` are all the jobs that are known on it, ``mine`` too.
+        ``there`` are all the jobs that are known on it, ``mine`` too; ``node_gpus`` is how many
+        cards it has by Slurm, None where that is not told.
         """
         look = self.book.look(host)
         if look is None:
@@ -185,7 +193,7 @@ class GpuFeed:
             share = shares.get(job.key)
             if share is not None:
                 others = [other for key, other in shares.items() if key != job.key]
-                gpus = gpus_of_job(look, share, others).gpus or ()
+                gpus = gpus_of_job(look, share, others, node_gpus=node_gpus).gpus or ()
                 told.update(gpu.uuid for gpu in gpus if gpu.uuid)
         return frozenset(told)
 

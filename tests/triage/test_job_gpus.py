@@ -1,5 +1,6 @@
 """Which GPUs of a node are one job's: never by guess."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ THEIRS = JobShare("4999", 4)
 
 
 def look(
-    count: int, *, lost: int = 0, pids: dict[int, int] | None = None, **fields: Any
+    count: int,
+    *,
+    lost: int = 0,
+    bad: int = 0,
+    pids: dict[int, int] | None = None,
+    **fields: Any,
 ) -> HostLook:
     """``pids``: GPU index to the pid on it."""
     samples = tuple(GpuSample(index=n, uuid=f"GPU-{n}") for n in range(count))
@@ -30,6 +36,7 @@ def look(
         samples=samples,
         lost=tuple(f"0000:{n:02x}:00.0" for n in range(lost)),
         processes=processes,
+        bad=bad,
     )
     return HostLook(host="gpu01", gpus=gpus, gpus_at=START, **fields)
 
@@ -99,3 +106,41 @@ def test_slices_are_left_to_their_card() -> None:
     part = GpuSample(index=0, uuid="GPU-0", slice_id="3")
     seen = HostLook(host="gpu01", gpus=NodeGpus(host="gpu01", samples=(card, part)), inside="4711")
     assert gpus_of_job(seen, JobShare("4711", 0)).gpus == (card,)
+
+
+def test_a_row_that_could_not_be_read_is_a_card_that_may_be_anybodys() -> None:
+    """Two GPUs, two jobs of one each: the one row that can be read may be of either job."""
+    old = JobShare("1", 1, START, most=1)
+    new = JobShare("2", 1, START + timedelta(days=1), most=1)
+    for mine, other in ((old, new), (new, old)):
+        assert gpus_of_job(look(1, bad=1), mine, (other,)).says == NOT_TOLD
+    assert gpus_of_job(look(7, bad=1), JobShare("1", 7)).gpus is None, "the eighth may be its own"
+    inside = gpus_of_job(look(7, bad=1, inside="1"), JobShare("1", 8))
+    assert [gpu.index for gpu in inside.gpus or ()] == list(range(7))
+
+
+def test_a_line_that_is_no_row_costs_nothing_where_all_cards_of_the_node_are_seen() -> None:
+    seen = look(8, bad=2)
+    assert gpus_of_job(seen, JobShare("1", 8)).gpus is None
+    mine = gpus_of_job(seen, JobShare("1", 8), node_gpus=8)
+    assert len(mine.gpus or ()) == 8
+
+
+def test_a_lost_card_that_only_nvml_tells_is_counted_as_well() -> None:
+    gpus = NodeGpus(host="gpu01", samples=look(7).gpus.samples, lost=("GPU 3",))  # type: ignore[union-attr] # look() has them
+    seen = HostLook(host="gpu01", gpus=gpus)
+    assert gpus_of_job(seen, JobShare("1", 7)).gpus is None
+    assert len(gpus_of_job(seen, JobShare("1", 8)).gpus or ()) == 7
+
+
+def test_notes_on_more_gpus_than_the_job_holds_are_old_ones() -> None:
+    """Before it was requeued it had others; their labels still stand."""
+    samples = tuple(
+        GpuSample(index=n, uuid=f"GPU-{n}", jobs=("4711",) if n < 4 else ("4999", "4711"))
+        for n in range(8)
+    )
+    seen = HostLook(host="gpu01", gpus=NodeGpus(host="gpu01", samples=samples))
+    assert gpus_of_job(seen, OURS, (THEIRS,)).gpus is None
+    slices = JobShare("4711", 0, most=3)
+    card = HostLook(host="gpu01", gpus=NodeGpus(host="gpu01", samples=samples[:1]))
+    assert gpus_of_job(card, slices).gpus == samples[:1]

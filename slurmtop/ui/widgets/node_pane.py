@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
+from slurmtop.model.node import Node
 from slurmtop.store.nodes import NodeRow
 from slurmtop.ui.present.node_card import NodeCard
 from slurmtop.ui.present.node_detail import detail_lines
@@ -140,6 +141,10 @@ class NodePane(LinesView):
             return ()
         kernel, gpus, services = tool.nodes.kernel.get(row.name), tool.gpus, tool.services
         own = [job for job in row.jobs if job.user == services.user]
+        mine: frozenset[str] = frozenset()
+        if gpus.watched(VIEW):
+            cards = _cards(row.node)
+            mine = gpus.gpus_of_jobs(row.name, own, row.jobs, node_gpus=cards)
         card = NodeCard(
             row=row,
             now=services.clock.now(),
@@ -152,6 +157,12 @@ class NodePane(LinesView):
             chosen=self.chosen if self.inside else None,
             look=gpus.book.look(row.name),
             kernel=None if kernel is None else kernel.log,
-            mine=gpus.gpus_of_jobs(row.name, own, row.jobs) if gpus.watched(VIEW) else frozenset(),
+            mine=mine,
         )
         return detail_lines(card, width)
+
+
+def _cards(node: Node) -> int | None:
+    """How many cards it has; of those that are cut into slices Slurm counts the slices alone."""
+    cut = any(pool.kind == "slice" for pool in node.gres or ())
+    return None if cut else node.gpu_count().total
