@@ -235,7 +235,7 @@ async def test_gpus_that_are_not_seen_are_told() -> None:
         assert "3 of 8 GPUs are seen: the others are hidden" in screen_text(app)
         later = bench.clock.now() + timedelta(seconds=5)
         await bench.look(pilot, replace(few, inside="4711", gpus_at=later))
-        assert "3 of 8 GPUs are shown to this login: those of job 4711" in screen_text(app)
+        assert "3 of 8 GPUs are shown to this login: it is inside job 4711" in screen_text(app)
 
 
 async def test_lost_gpus_of_a_look_stand_in_the_table() -> None:

@@ -8,6 +8,7 @@ from slurmtop.model.nic import NicPort
 from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, bytes_text, plural
+from slurmtop.triage.gpu_share import share_of
 from slurmtop.triage.gpu_work import Work, work_of
 from slurmtop.triage.gpus import judge_gpu, judge_node
 from slurmtop.triage.xid import event_meaning, fold_events, xid_meaning
@@ -95,16 +96,35 @@ def _findings(gpus: NodeGpus, width: int) -> list[Line]:
 
 
 def _unseen(card: NodeCard, look: HostLook, gpus: NodeGpus, width: int) -> list[Line]:
-    """GPUs that Slurm counts and this login does not see are neither idle nor lost for that."""
+    """GPUs that Slurm counts and this login does not see are neither idle nor lost for that; but
+    a login inside a job sees all that the job holds there."""
     total = card.row.node.gpu_count().total
     seen = sum(1 for gpu in gpus.samples if gpu.slice_id is None) + len(gpus.lost)
-    if total is None or not gpus.samples or seen >= total:
+    if not gpus.samples:
+        return []
+    held = None if look.inside is None else _held(card, look.inside)
+    if held is not None and seen + gpus.bad < held:
+        job = visible(look.inside or "")
+        says = f"{seen} of the {held} GPUs of job {job} are seen by a login inside it: "
+        return told("", f"{says}{plural(held - seen - gpus.bad, 'GPU')} missing", width, "warn")
+    if total is None or seen >= total:
         return []
     if look.inside is not None:
-        says = f"{seen} of {total} GPUs are shown to this login: those of job {look.inside}"
+        those = f"those of job {look.inside}"
+        if held is None:
+            those = f"it is inside job {look.inside}; how many that holds here is not known"
+        says = f"{seen} of {total} GPUs are shown to this login: {those}"
         return told("", visible(says), width, "dim")
     says = f"{seen} of {total} GPUs are seen: the others are hidden from this login, or missing"
     return told("", says, width, "warn")
+
+
+def _held(card: NodeCard, inside: str) -> int | None:
+    """How many GPUs the job that we are inside of holds on the node; None where nobody says."""
+    for job in card.row.jobs:
+        if inside in (job.raw_id, job.id.text):
+            return share_of(inside, job.tres, job.node_count).gpus
+    return None
 
 
 def _xid_text(gpu: GpuSample, code: int) -> str:
