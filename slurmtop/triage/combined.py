@@ -23,9 +23,9 @@ from slurmtop.model.verdict import (
     State,
     Verdict,
 )
-from slurmtop.triage.catalogue import SLURM, family_of
+from slurmtop.triage.catalogue import SLURM, TIMEOUTS, family_of
 from slurmtop.triage.ended import memory_text
-from slurmtop.triage.subject import Subject, ran_text, sacct_evidence
+from slurmtop.triage.subject import Subject, ran_text, read_logs, sacct_evidence
 
 #: Ends that Slurm made, or counted, by itself: no log can say otherwise.
 _BY_SLURM = frozenset(
@@ -35,6 +35,8 @@ _BY_SLURM = frozenset(
 _ONLY_THAT_IT_ENDED = frozenset({None, "task-exit", "peer-died", "socket-reset"})
 #: What a log tells of the way Slurm ends a job says nothing new beside Slurm's own word.
 _EFFECTS = frozenset({None, "healthy", "user-interrupt", "task-exit", "peer-died", "socket-reset"})
+#: A job whose log was written so lately may be ending, or go on with another step.
+_JUST_NOW_S = 120.0
 _SIGKILL = 9
 _SIGNALS = {4: "SIGILL", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 _UP = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH}
@@ -256,7 +258,18 @@ def _of_running(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
         return by_slurm
     if logs.state is State.HUNG:
         return _alive(by_slurm, logs, State.HUNG, f"stuck: {logs.summary}")
-    return _alive(by_slurm, logs, State.HUNG, f"still running, but it has failed: {logs.summary}")
+    summary = f"still running, but it has failed: {logs.summary}"
+    waited = logs.collective is not None or family_of(logs.cls) == TIMEOUTS
+    if waited or not _written_just_now(subject):
+        return _alive(by_slurm, logs, State.HUNG, summary)
+    # It may be about to end, or its script goes on with the next step.
+    summary = f"a part of it has failed, and its log is still written: {logs.summary}"
+    return _alive(by_slurm, logs, State.UNKNOWN, summary)
+
+
+def _written_just_now(subject: Subject) -> bool:
+    written = [one.mtime for one in read_logs(subject) if one.mtime is not None]
+    return bool(written) and (subject.facts.now - max(written)).total_seconds() < _JUST_NOW_S
 
 
 def _alive(by_slurm: Verdict, logs: Verdict, state: State, summary: str) -> Verdict:

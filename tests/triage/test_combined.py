@@ -238,6 +238,15 @@ def test_a_running_job_that_made_steps_since_is_not_hung() -> None:
     assert verdict.culprits == ()
 
 
+@pytest.mark.parametrize(("quiet_s", "state"), [(12.0, State.UNKNOWN), (300.0, State.HUNG)])
+def test_a_failed_step_of_a_running_job_is_a_hang_once_its_log_is_quiet(
+    quiet_s: float, state: State
+) -> None:
+    verdict = told("RUNNING", "0:0", RAISED, logs=(log(quiet_s=quiet_s, progress=STEP),))
+    assert (verdict.state, verdict.cls, ranks(verdict)) == (state, "python-exception", [2])
+    assert "ValueError" in verdict.summary
+
+
 def test_an_error_that_may_still_be_got_over_is_no_hang() -> None:
     text = "step 1/60 loss=2.5\nValueError: mirror answers nonsense\n"
     verdict = told("RUNNING", "0:0", text, logs=(log(progress=STEP, late_error=LATE),))
