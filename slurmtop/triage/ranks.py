@@ -19,19 +19,14 @@ from slurmtop.triage.process_tree import DEAD, Tree
 from slurmtop.triage.programs import (
     Part,
     is_engine_worker,
-    is_python,
     may_be_work,
-    option_of,
     part_of,
     program_of,
 )
+from slurmtop.triage.rank_work import by_argv, chosen, resolved, work_below
 
-#: Of two that may be the work, one with this many times the threads of the other is it.
-_MANY_TIMES = 2
 #: So many layers of an engine are looked through, from its first process to its workers.
 _LAYERS = 4
-#: These agents start a single rank without a word in its environment.
-_START_ONE = ("accelerate", "deepspeed")
 
 
 def rank_processes(looks: Sequence[NodeProcesses], job: str) -> tuple[RankProcess, ...]:
@@ -174,7 +169,7 @@ def _named(tree: Tree) -> list[RankProcess]:
     found: list[RankProcess] = []
     for who, members in _newest_attempts(groups).items():
         for top in _tops(tree, who, members):
-            found += _told(tree, _chosen(_resolved(tree, top, who)), who)
+            found += _told(tree, chosen(resolved(tree, top, who)), who)
     elders = _elders(tree, found)
     return _without_helpers(tree, [*found, *elders], {one.process.pid for one in elders})
 
@@ -210,66 +205,6 @@ def _tops(tree: Tree, who: Identity, members: Sequence[NodeProcess]) -> list[Nod
     elif tree.knows_tasks:
         tops = [one for one in tops if tree.below_task(one)]
     return sorted(tops, key=lambda one: (one.start_ticks, one.pid))[:1]
-
-
-def _resolved(tree: Tree, process: NodeProcess, who: Identity) -> list[NodeProcess]:
-    """The work below ``process``, which bears ``who``; several where it cannot be told.
-
-    Empty where it has only started ranks, which have names of their own.
-    """
-    part = tree.parts[process.pid]
-    if part is Part.HELPER:
-        return []
-    others = [
-        one
-        for one in tree.below(process)
-        if tree.identities.get(one.pid, who) != who and tree.parts[one.pid] is not Part.HELPER
-    ]
-    if part is Part.AGENT and (others or not program_of(process).startswith(_START_ONE)):
-        return []
-    if part in (Part.WRAPPER, Part.AGENT):
-        return [] if others else _in_wrapper(tree, process, who)
-    # What torchrun has started is a rank, also where it starts an evaluation of many ranks itself.
-    started = process.variable("TORCHELASTIC_RUN_ID") is not None and who.source is Source.TORCH
-    if others and not started and part is Part.WORK and _is_launcher(tree, process, others):
-        return []
-    return [process]
-
-
-def _in_wrapper(tree: Tree, process: NodeProcess, who: Identity) -> list[NodeProcess]:
-    below = [
-        one
-        for one in tree.children.get(process.pid, ())
-        if tree.parts[one.pid] not in (Part.TOOL, Part.HELPER)
-    ]
-    if not below:
-        # A shell that does the work itself, or is between two commands.
-        return [] if tree.parts[process.pid] is Part.AGENT else [process]
-    return _chosen([found for one in below for found in _resolved(tree, one, who)])
-
-
-def _is_launcher(tree: Tree, process: NodeProcess, others: Sequence[NodeProcess]) -> bool:
-    """Are ``others``, which it started under other names, the ranks and not it?"""
-    names = {(tree.identities[one.pid].rank, tree.identities[one.pid].local_rank) for one in others}
-    if len(names) > 1:
-        return True
-    # One alone may be the rank, or a helper that was given the rank's names.
-    first = min(others, key=lambda one: one.start_ticks)
-    own, its = process.threads, first.threads
-    grows = own is not None and its is not None and its >= own
-    return grows and program_of(first) != program_of(process)
-
-
-def _chosen(found: Sequence[NodeProcess]) -> list[NodeProcess]:
-    """The one of several that is the work, where that can be told."""
-    if len(found) < 2:
-        return list(found)
-    python = [one for one in found if is_python(one)] or list(found)
-    if len(python) == 1:
-        return python
-    by_threads = sorted(python, key=lambda one: one.threads or 0, reverse=True)
-    most, next_most = (one.threads or 0 for one in by_threads[:2])
-    return by_threads[:1] if most >= _MANY_TIMES * max(1, next_most) else by_threads
 
 
 def _elders(tree: Tree, found: Sequence[RankProcess]) -> list[RankProcess]:
@@ -313,41 +248,12 @@ def _without_names(tree: Tree) -> list[RankProcess]:
     ]
     out: list[RankProcess] = []
     for top in tops:
-        for one in _work_below(tree, top):
-            rank, local = _by_argv(tree, one)
+        for one in work_below(tree, top):
+            rank, local = by_argv(tree, one)
             told = rank is not None or local is not None
             rung = Rung.ARGV if told else Rung.UNKNOWN
             out.append(RankProcess(process=one, rank=rank, local_rank=local, rung=rung))
     return out
-
-
-def _work_below(tree: Tree, process: NodeProcess) -> list[NodeProcess]:
-    part = tree.parts[process.pid]
-    below = tree.children.get(process.pid, ())
-    if part is Part.HELPER:
-        return []
-    found = [one for child in below for one in _work_below(tree, child)]
-    if part is Part.AGENT:
-        return found
-    if part is Part.WRAPPER:
-        work = [one for one in found if tree.parts[one.pid] is Part.WORK]
-        # Ranks that a shell started one by one are told by their numbers.
-        numbers = {_by_argv(tree, one) for one in work}
-        return work if len(numbers) == len(work) else _chosen(work or found)
-    numbers = {_by_argv(tree, one) for one in found}
-    return found if len(numbers) > 1 and (None, None) not in numbers else [process]
-
-
-def _by_argv(tree: Tree, process: NodeProcess) -> tuple[int | None, int | None]:
-    """Rank and local rank by ``--rank`` and ``--local_rank``."""
-    rank, local = option_of(process, "rank"), option_of(process, "local_rank")
-    if rank is None and local is not None:
-        for agent in filter(tree.is_torch_agent, tree.above(process)):
-            node = option_of(agent, "node_rank")
-            each = option_of(agent, "nproc_per_node")
-            if node is not None and each is not None:
-                rank = node * each + local
-    return rank, local
 
 
 def _unreadable(tree: Tree) -> bool:

@@ -532,3 +532,26 @@ def test_ranks_on_gpus_by_process_and_by_what_a_rank_started() -> None:
         "GPU-b": [1],
     }
     assert ranks_by_gpu(HostLook(host="gpu01"), ()) == {}
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_shells_below_one_another_in_any_number_hide_no_rank(readable: bool) -> None:
+    deep = 2_000
+    names = {"RANK": 3, "LOCAL_RANK": 3, "WORLD_SIZE": 8} if readable else {}
+    shells = [
+        process(100 + at, 99 + at, "/bin/bash job.sh", readable=readable, **names)
+        for at in range(deep)
+    ]
+    work = process(
+        100 + deep, 99 + deep, f"{TRAIN} --rank 3 --local_rank 3", readable=readable, **names
+    )
+    assert pids(*shells, work) == [(3, work.pid)]
+
+
+def test_a_tree_of_processes_that_goes_in_a_circle_has_an_end() -> None:
+    names = {"RANK": 0, "LOCAL_RANK": 0, "WORLD_SIZE": 1}
+    for more in ({}, names):
+        shells = [
+            process(100 + at, 100 + (at + 1) % 5, "/bin/bash x.sh", **more) for at in range(5)
+        ]
+        ranks(*shells, process(200, 102, TRAIN, **more))
