@@ -40,7 +40,7 @@ SMI, DCGM = "nvidia-smi", "dcgmi"
 PROBE_S = 15.0
 #: What DCGM or an exporter said longer ago than this is not of the same moment any more.
 _DCGM_FRESH_S = 10.0
-_TOLD_FRESH_S = 30.0
+TOLD_FRESH_S = 30.0
 _FIRST_RETRY_S = 10.0
 _LONGEST_RETRY_S = 300.0
 #: A node that is slow to let us in holds a place among those that start no longer than this.
@@ -359,7 +359,7 @@ class HostWatch:
         ):
             samples, used = merge_samples(samples, self._dcgm.samples)
             sources += [DCGM] if used else []
-        if told is not None and abs((kept.at - told.at).total_seconds()) <= _TOLD_FRESH_S:
+        if told is not None and abs((kept.at - told.at).total_seconds()) <= TOLD_FRESH_S:
             samples, used = merge_samples(samples, told.node.samples)
             sources += [told.source] if used else []
         return replace(kept.node, samples=samples), kept.at, tuple(sources)

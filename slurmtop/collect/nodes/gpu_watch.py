@@ -11,7 +11,7 @@ from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes.amd import ask_amd
 from slurmtop.collect.nodes.dcgmi import DcgmMode, dcgm_once, wanted_ids
 from slurmtop.collect.nodes.exporter import EVERY_S, Exporters, Told
-from slurmtop.collect.nodes.gpu_host import DCGM, SMI, HostWatch
+from slurmtop.collect.nodes.gpu_host import DCGM, SMI, TOLD_FRESH_S, HostWatch
 from slurmtop.collect.nodes.gpu_script import FIRST_ANSWER_S
 from slurmtop.collect.nodes.host_memory import HostMemory, Memories
 from slurmtop.collect.nodes.nvidia_smi import ask_once
@@ -20,6 +20,7 @@ from slurmtop.model.gpu import Answer
 from slurmtop.model.look import HostLook
 from slurmtop.model.ports import Clock, NodeUnreachable, Runner
 from slurmtop.model.reach import Reach
+from slurmtop.model.units import ago_text
 from slurmtop.parse.gpu.merged import merge_samples
 
 #: Nodes that start at once.
@@ -149,8 +150,8 @@ async def _direct(
         sources = (*sources, DCGM) if used else sources
     return HostLook(
         host=host,
-        gpus=node if node.samples else None,
-        gpus_at=at if node.samples else None,
+        gpus=node if node.samples or node.lost else None,
+        gpus_at=at if node.samples or node.lost else None,
         sources=sources if node.samples else (),
         failure=node.failure,
         failing_since=None if node.failure is None else at,
@@ -160,13 +161,20 @@ async def _direct(
 
 
 def with_told(look: HostLook, told: Told) -> HostLook:
-    """A look with what the exporter knows besides; alone where nothing else is there."""
+    """A look with what the exporter knows besides; alone where nothing else is there. What it read
+    at another time is no value of this look: Prometheus keeps a value for five minutes."""
     failure = told.node.failure
     if not told.node.samples:
         # Also where nothing listens: somebody set up an exporter and expects its values.
         return look if failure is None else replace(look, hints=(*look.hints, failure.sentence))
-    if look.gpus is None:
-        return replace(look, gpus=told.node, gpus_at=told.at, sources=(told.source,))
+    if look.gpus is None or look.gpus_at is None or not look.gpus.samples:
+        lost = () if look.gpus is None else look.gpus.lost
+        gpus = replace(told.node, lost=lost)
+        return replace(look, gpus=gpus, gpus_at=told.at, sources=(told.source,))
+    apart_s = abs((look.gpus_at - told.at).total_seconds())
+    if apart_s > TOLD_FRESH_S:
+        says = f"What {told.source} tells is {ago_text(apart_s)} older and was left out."
+        return replace(look, hints=(*look.hints, says))
     samples, used = merge_samples(look.gpus.samples, told.node.samples)
     gpus = replace(look.gpus, samples=samples)
     return replace(look, gpus=gpus, sources=(*look.sources, told.source) if used else look.sources)

@@ -1,21 +1,23 @@
 """Exporters and Prometheus: one look at many nodes, and the use of jobs from it."""
 
 import json
+from datetime import timedelta
 from urllib.parse import parse_qs
 
 import pytest
 
-from slurmtop.collect.nodes.exporter import Exporters
+from slurmtop.collect.nodes.exporter import Exporters, Told
 from slurmtop.collect.nodes.gpu_watch import look_once, with_told
 from slurmtop.collect.nodes.http_get import HttpFailed
 from slurmtop.collect.nodes.job_use import JobUseWatch
-from slurmtop.model.gpu import Answer
+from slurmtop.model.gpu import Answer, GpuSample, NodeGpus
 from slurmtop.model.job import Job
+from slurmtop.model.look import HostLook
 from slurmtop.model.ports import Command
 from slurmtop.model.snapshot import Failure, Trouble
 from tests.build import make_job
 from tests.collect.nodes.gpu_fakes import GPU, FakeNodes, begun, ended, lines, rows, unreachable
-from tests.fakes import FakeClock
+from tests.fakes import START, FakeClock
 
 REFUSED = HttpFailed(Failure(Trouble.DOWN, "Nothing answers at x."), nothing_there=True)
 BROKEN = HttpFailed(Failure(Trouble.OTHER, "http://gpu02 answered with HTTP status 500."))
@@ -249,3 +251,33 @@ async def test_the_use_of_jobs_is_known_for_those_that_are_looked_at() -> None:
     watch.saw([])
     await watch.tick()
     assert len(web.asked) == 2
+
+
+def test_what_prometheus_read_minutes_ago_is_not_mixed_with_values_of_now() -> None:
+    now = GpuSample(index=0, uuid="GPU-0", util_percent=100.0)
+    look = HostLook(
+        host="gpu01", gpus=NodeGpus(host="gpu01", samples=(now,)), gpus_at=START, sources=("smi",)
+    )
+    old = GpuSample(dcgm_id=0, uuid="GPU-0", sm_active=0.9)
+    node = NodeGpus(host="gpu01", samples=(old,))
+    mixed = with_told(look, Told(node, START - timedelta(minutes=4, seconds=50), "prometheus"))
+    assert mixed.gpus is not None
+    assert mixed.gpus.samples == (now,)
+    assert mixed.sources == ("smi",)
+    (hint,) = mixed.hints
+    assert "prometheus" in hint
+    fresh = with_told(look, Told(node, START - timedelta(seconds=20), "prometheus"))
+    assert fresh.gpus is not None
+    assert fresh.gpus.samples[0].sm_active == 0.9
+    four = START - timedelta(minutes=4)
+    alone = with_told(HostLook(host="gpu01"), Told(node, four, "prometheus"))
+    assert alone.gpus_at == four, "its age is told"
+
+
+def test_a_card_that_is_lost_stays_lost_beside_what_an_exporter_tells() -> None:
+    gpus = NodeGpus(host="gpu01", answer=Answer.GPU_LOST, lost=("0000:02:00.0",))
+    look = HostLook(host="gpu01", gpus=gpus, gpus_at=START)
+    node = NodeGpus(host="gpu01", samples=(GpuSample(dcgm_id=0, uuid="GPU-0", power_w=70.0),))
+    merged = with_told(look, Told(node, START, "exporter"))
+    assert merged.gpus is not None
+    assert (len(merged.gpus.samples), merged.gpus.lost) == (1, ("0000:02:00.0",))
