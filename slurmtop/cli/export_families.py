@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurmtop import __version__
-from slurmtop.cli.gpu_rows import HostGpus, JobGpus
+from slurmtop.cli.gpu_rows import HostGpus, JobGpus, seen_gpus
 from slurmtop.cli.job_rows import elapsed_s, in_order
 from slurmtop.cli.prometheus_text import Family
 from slurmtop.model.facts import LogFacts
 from slurmtop.model.gpu import GpuSample, Level
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, LimitKind, Phase
-from slurmtop.triage.gpus import judge_gpu
+from slurmtop.triage.gpus import judge_gpu, measured
 
 #: Series of single jobs, the newest running ones first: one person's array may have thousands.
 MOST_JOBS = 500
@@ -153,13 +153,18 @@ def _nodes(found: Exported) -> list[Family]:
             if host.look.gpus_at is not None and host.node.answered:
                 at.add(host.look.gpus_at.timestamp(), label)
         if one.job is not None:
-            seen.add(sum(len(host.gpus or ()) for host in one.hosts), {"job": one.job.key.id})
+            seen.add(seen_gpus(one), {"job": one.job.key.id})
     return [reach, at, seen]
 
 
 def _fresh(host: HostGpus) -> bool:
-    """Did it answer, and lately? What is kept of an earlier look is no value of now."""
-    return host.node.answered and host.age_s is not None and host.age_s <= OLDEST_S
+    """Did it answer, and lately?"""
+    return host.node.answered and _lately(host)
+
+
+def _lately(host: HostGpus) -> bool:
+    """What is kept of an earlier look is no value of now."""
+    return host.age_s is not None and host.age_s <= OLDEST_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +245,8 @@ def _gpus(found: Exported) -> list[Family]:
     out = {value: Family(value.name, value.help) for value in _VALUES}
     healthy = Family(
         "slurmtop_gpu_healthy",
-        "0 where memory, heat, power supply or fabric of a GPU need somebody, else 1.",
+        "0 where a GPU is lost or gives no value, or its memory, heat, power supply or fabric"
+        " need somebody, else 1.",
     )
     for one in found.gpus:
         for host in one.hosts:
@@ -251,9 +257,28 @@ def _gpus(found: Exported) -> list[Family]:
                 for value, family in out.items():
                     family.add(value.pick(gpu), label)
                 level = judge_gpu(gpu, host.node.samples).level
-                if level is not Level.UNKNOWN:
+                if level is Level.CRITICAL or (measured(gpu) and level is not Level.UNKNOWN):
                     healthy.add(0.0 if level is Level.CRITICAL else 1.0, label)
+    for (host_name, card), job in _lost(found.gpus).items():
+        healthy.add(0.0, {"job": job, "host": host_name, "gpu": "", "uuid": "", "bus_id": card})
     return [*out.values(), healthy]
+
+
+def _lost(gpus: Sequence[JobGpus]) -> dict[tuple[str, str], str]:
+    """(host, card) of each card that a driver cannot reach, and the job that must have held it;
+    "" where it may have been another's."""
+    out: dict[tuple[str, str], str] = {}
+    for one in gpus:
+        cards = [(host, card) for host in one.hosts if _lately(host) for card in host.node.lost]
+        job = one.job
+        seen = sum(len(host.gpus or ()) for host in one.hosts)
+        all_its = job is not None and not one.not_asked and job.tres.gpus == seen + len(cards)
+        for host, card in cards:
+            its = all_its or (host.held and host.held == len(host.gpus or ()) + len(host.node.lost))
+            key = (host.look.host, card)
+            name = "" if job is None or not its else job.key.id
+            out[key] = out.get(key) or name
+    return out
 
 
 def _labels(one: JobGpus, host: HostGpus, gpu: GpuSample) -> dict[str, str | None]:

@@ -7,15 +7,16 @@ from typing import Any
 
 from slurmtop.cli.columns import column_lines
 from slurmtop.model.gpu import Answer, GpuSample, Level, NodeGpus, util_text
-from slurmtop.model.job import Job
+from slurmtop.model.job import Job, Tres
 from slurmtop.model.look import HostLook
 from slurmtop.model.process import RankProcess, Rung
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.store.gpu_metrics import METRICS, GpuMetric
 from slurmtop.store.gpus import gpu_key
+from slurmtop.triage.gpu_share import held_text
 from slurmtop.triage.gpu_work import GpuRef, Work, odd_ones, ref_of, summarise, work_of
-from slurmtop.triage.gpus import judge_gpu, judge_node
+from slurmtop.triage.gpus import judge_gpu, judge_node, measured
 
 GPUS_SCHEMA = "slurmtop.gpus/1"
 _HEADS = ("NODE", "GPU", "RANK", "PID", "UTIL", "SM", "POWER", "MEMORY", "TEMP", "CLOCK", "STATE")
@@ -113,11 +114,8 @@ def job_lines(one: JobGpus, now: datetime) -> list[str]:
 def _title(one: JobGpus) -> str:
     summary = summarise([host.node for host in one.hosts])
     parts = [summary.says]
-    shown = sum(len(host.gpus or ()) for host in one.hosts)
     job = one.job
-    held = job.tres.gpus if job is not None else None
-    of = f" of {held}" if held is not None else ""
-    parts.append(f"{shown}{of} {'GPU' if (held or shown) == 1 else 'GPUs'} seen")
+    parts.append(_seen_text(seen_gpus(one), None if job is None else job.tres))
     if one.not_asked:
         parts.append(f"{plural(len(one.not_asked), 'node')} not asked")
     mean = _mean(one)
@@ -125,6 +123,20 @@ def _title(one: JobGpus) -> str:
         parts.append(f"mean utilisation {mean:.0f} %")
     name = "nodes" if job is None else f"{job.id.text} {visible(job.name)}".strip()
     return f"{name}: {', '.join(parts)}"
+
+
+def _seen_text(seen: int, tres: Tres | None) -> str:
+    """``7 of 8 GPUs seen``; what a job without a whole GPU holds is told by its own name."""
+    if tres is not None and tres.gpus == 0 and not seen:
+        return f"holds {held_text(tres)}, no whole GPU"
+    held = None if tres is None else tres.gpus or None
+    of = f" of {held}" if held is not None else ""
+    return f"{seen}{of} {'GPU' if (held or seen) == 1 else 'GPUs'} seen"
+
+
+def seen_gpus(one: JobGpus) -> int:
+    """How many of its GPUs gave a value: a card that gives none is not seen."""
+    return sum(measured(gpu) for host in one.hosts for gpu in host.gpus or ())
 
 
 def _mean(one: JobGpus) -> float | None:
@@ -264,6 +276,9 @@ def job_dict(one: JobGpus) -> dict[str, Any]:
         "name": job.name if job is not None else None,
         "user": job.user if job is not None else None,
         "gpus_allocated": job.tres.gpus if job is not None else None,
+        "slices_allocated": dict(job.tres.slices_by_type) if job is not None else None,
+        "shards_allocated": job.tres.shards if job is not None else None,
+        "mps_allocated": job.tres.mps if job is not None else None,
         "hosts_answered": summary.answered,
         "hosts_asked": summary.hosts,
         "hosts_not_asked": list(one.not_asked),
@@ -289,7 +304,7 @@ def host_dict(host: HostGpus) -> dict[str, Any]:
         "sampled_at": look.gpus_at.isoformat() if look.gpus_at is not None else None,
         "age_s": None if host.age_s is None else round(host.age_s, 3),
         "gpus_allocated": host.held,
-        "gpus_seen": None if host.gpus is None else len(host.gpus),
+        "gpus_seen": None if host.gpus is None else sum(map(measured, host.gpus)),
         "inside_job": look.inside,
         "failure": None if failure is None else failure.sentence,
         "says": host_words(host),

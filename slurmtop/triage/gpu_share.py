@@ -11,6 +11,7 @@ from datetime import datetime
 
 from slurmtop.model.gpu import GpuSample
 from slurmtop.model.job import Tres
+from slurmtop.model.units import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,17 @@ def share_of(job: str, tres: Tres, nodes: int | None, started: datetime | None =
         return JobShare(job, gpus, started, most=most)
     even = gpus // nodes if nodes and gpus % nodes == 0 else None
     return JobShare(job, None, started, even=even, most=most)
+
+
+def held_text(tres: Tres) -> str:
+    """``16 GPUs``, ``4 MIG slices``, ``2 GPU shards``, ``50 MPS shares``; ``GPUs``: not told."""
+    if tres.gpus:
+        return plural(tres.gpus, "GPU")
+    if tres.slices_by_type:
+        return plural(sum(count for _, count in tres.slices_by_type), "MIG slice")
+    if tres.shards:
+        return plural(tres.shards, "GPU shard")
+    return plural(tres.mps, "MPS share") if tres.mps else "GPUs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,25 @@ _NOT_THERE = frozenset(
 _DENIED = frozenset({"insufficient permissions", "no permission"})
 _FATAL = {"gpu is lost": "GPU lost", "gpu requires reset": "GPU needs a reset"}
 
+#: Values of the moment; every GPU has one of them, a slice its shares.
+_MEASURED = (
+    "util_percent",
+    "mem_util_percent",
+    "mem_used_mib",
+    "temp_c",
+    "mem_temp_c",
+    "power_w",
+    "sm_clock_mhz",
+    "sm_active",
+    "sm_occupancy",
+    "graphics_active",
+    "tensor_active",
+    "dram_active",
+    "pcie_tx_bytes_s",
+    "pcie_rx_bytes_s",
+    "nvlink_tx_bytes_s",
+    "nvlink_rx_bytes_s",
+)
 _HW_THERMAL = 0x40
 #: Why the clocks are held down (nvml.h), by the bit of the mask.
 _EVENTS = (
@@ -81,12 +100,37 @@ def judged(findings: Sequence[Finding]) -> Judgement:
     return Judgement(ordered[0].level if ordered else Level.OK, tuple(ordered))
 
 
+def measured(gpu: GpuSample) -> bool:
+    """Did it give any value of this moment? Its limits and names are none, and may be kept by the
+    driver of a card that is dead."""
+    return any(getattr(gpu, name) is not None for name in _MEASURED)
+
+
 def judge_gpu(gpu: GpuSample, neighbours: Sequence[GpuSample] = ()) -> Judgement:
     """The state of one GPU. ``neighbours``: the GPUs of its node, itself among them or not."""
     found: list[Finding] = []
-    for source in (_words(gpu), _memory(gpu), _events(gpu), _fabric(gpu, neighbours)):
+    for source in (_silent(gpu), _words(gpu), _memory(gpu), _events(gpu), _fabric(gpu, neighbours)):
         found.extend(one for one in source if one not in found)
     return judged(found)
+
+
+def _silent(gpu: GpuSample) -> Iterator[Finding]:
+    """A card of which nothing can be read is broken where errors stand in the place of values."""
+    if measured(gpu):
+        return
+    texts = [bare for name, text in gpu.words if name in _MEASURED and (bare := _error(text))]
+    # One alone may be that of a sensor.
+    if len(texts) > 1:
+        shown = visible(texts[0])[:_WORD_CHARS]
+        yield Finding(Level.CRITICAL, f"no value of it can be read ({shown})")
+
+
+def _error(text: str) -> str:
+    """The words in the place of a value, "" where they mean no more than "not there"."""
+    bare = text.strip().removeprefix("[").removesuffix("]").strip()
+    word = bare.casefold()
+    plain = word in _NOT_THERE or word in _DENIED or word.startswith("<<<")
+    return "" if plain else bare
 
 
 def _words(gpu: GpuSample) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """The metrics: read by the official client, with units in their names and no invented values."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from slurmtop.cli.export_families import MOST_JOBS, OLDEST_S, Exported, families
-from slurmtop.cli.gpu_rows import JobGpus
+from slurmtop.cli.gpu_rows import HostGpus, JobGpus
 from slurmtop.cli.prometheus_text import LONGEST_LABEL, render
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
+from slurmtop.model.gpu import Answer, NodeGpus
 from slurmtop.model.job import Job
+from slurmtop.model.look import HostLook
 from slurmtop.model.process import RankProcess
 from tests.build import make_job
 from tests.cli.gpu_cases import NOW, answered, gpu, job_on, rank, two_nodes
@@ -184,3 +187,49 @@ def test_any_names_are_accepted_and_come_back(name: str, nodes: str, user: str) 
     plain = name.isprintable() and len(name.encode("utf-8", "replace")) <= LONGEST_LABEL
     assert not plain or labels["name"] == name
     assert labels["job"] == "4711"
+
+
+def test_a_card_that_is_lost_is_not_healthy() -> None:
+    """It has no row, so nothing but its bus id is known of it."""
+    seen = [gpu("gpu01", index) for index in range(7)]
+    host = answered("gpu01", seen, held=None)
+    look = replace(host.look, gpus=replace(host.node, lost=("0000:02:00.0",)))
+    one = JobGpus(job=job_on(["gpu01"], 8), hosts=(replace(host, look=look),))
+    series = told(export(gpus=(one,)))
+    lost = {"host": "gpu01", "bus_id": "0000:02:00.0"}
+    assert value(series, "slurmtop_gpu_healthy", job="4711", **lost) == 0
+    assert value(series, "slurmtop_gpu_healthy", gpu="0") == 1
+    smaller = JobGpus(job=job_on(["gpu01"], 7), hosts=one.hosts)
+    series = told(export(gpus=(smaller, replace(smaller, job=None))))
+    assert value(series, "slurmtop_gpu_healthy", job="", **lost) == 0, "whose it was nobody knows"
+
+
+def test_a_node_that_tells_nothing_but_lost_cards() -> None:
+    node = NodeGpus(host="gpu01", answer=Answer.GPU_LOST, lost=("0000:02:00.0",))
+    look = HostLook(host="gpu01", gpus=node, gpus_at=START)
+    host = HostGpus(look=look, gpus=None, held=1, age_s=3.0)
+    series = told(export(gpus=(JobGpus(job=job_on(["gpu01"], 1), hosts=(host,)),)))
+    assert value(series, "slurmtop_gpu_healthy", bus_id="0000:02:00.0", job="4711") == 0
+    assert value(series, "slurmtop_node_reachable", host="gpu01") == 0
+
+
+@pytest.mark.parametrize("word", ["[Unknown Error]", "ERR!", "[GPU is lost]", "Unknown Error"])
+def test_a_card_of_which_no_value_can_be_read_is_neither_healthy_nor_seen(word: str) -> None:
+    names = ("util_percent", "power_w", "mem_used_mib", "temp_c", "sm_clock_mhz")
+    dead = gpu("gpu01", 1, **dict.fromkeys(names), words=tuple((name, word) for name in names))
+    one = JobGpus(job=job_on(["gpu01"], 2), hosts=(answered("gpu01", [gpu("gpu01", 0), dead]),))
+    series = told(export(gpus=(one,)))
+    assert value(series, "slurmtop_gpu_healthy", gpu="1") == 0
+    assert value(series, "slurmtop_gpu_healthy", gpu="0") == 1
+    assert value(series, "slurmtop_job_gpus_seen") == 1
+
+
+def test_a_card_of_which_nothing_may_be_read_is_neither_healthy_nor_ill() -> None:
+    names = ("util_percent", "power_w", "mem_used_mib", "temp_c", "sm_clock_mhz")
+    for word in ("[Insufficient Permissions]", "[N/A]"):
+        shut = gpu("gpu01", 1, **dict.fromkeys(names), words=tuple((name, word) for name in names))
+        series = told(export(gpus=(JobGpus(job=None, hosts=(answered("gpu01", [shut]),)),)))
+        assert value(series, "slurmtop_gpu_healthy") is None
+    ill_sensor = gpu("gpu01", 1, power_w=None, words=(("power_w", "[Unknown Error]"),))
+    series = told(export(gpus=(JobGpus(job=None, hosts=(answered("gpu01", [ill_sensor]),)),)))
+    assert value(series, "slurmtop_gpu_healthy") == 1, "a warning, and its other values are there"

@@ -1,8 +1,12 @@
 """The GPUs of a job as text and as JSON: nothing unknown is 0, nothing missing is averaged over."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from slurmtop.cli.gpu_rows import JobGpus, host_words, job_dict, job_lines
+from slurmtop.model.job import Tres
 from slurmtop.model.process import Rung
 from tests.cli.gpu_cases import NOW, answered, gpu, job_on, rank, silent, stuck, two_nodes
 
@@ -129,3 +133,32 @@ def test_hostile_text_stays_on_its_line() -> None:
     text = "\n".join(job_lines(one, NOW))
     assert "\x1b" not in text
     assert text.count("\n") == len(job_lines(one, NOW)) - 1
+
+
+@pytest.mark.parametrize(
+    ("tres", "says"),
+    [
+        (Tres(gpus=0, slices_by_type=(("1g.10gb", 2),)), "holds 2 MIG slices, no whole GPU"),
+        (Tres(gpus=0, shards=4), "holds 4 GPU shards, no whole GPU"),
+        (Tres(gpus=0, mps=50), "holds 50 MPS shares, no whole GPU"),
+    ],
+)
+def test_a_job_with_parts_of_gpus_alone_is_told_by_what_it_holds(tres: Tres, says: str) -> None:
+    host = replace(answered("gpu01", [gpu("gpu01", 0)]), gpus=None, held=None)
+    one = JobGpus(job=replace(job_on(["gpu01"], 0), tres=tres), hosts=(host,))
+    title = job_lines(one, NOW)[0]
+    assert says in title
+    assert "GPUs seen" not in title
+    found = job_dict(one)
+    assert found["slices_allocated"] == dict(tres.slices_by_type)
+    assert (found["shards_allocated"], found["mps_allocated"]) == (tres.shards, tres.mps)
+
+
+def test_a_card_that_gives_no_value_is_not_seen() -> None:
+    names = ("util_percent", "power_w", "mem_used_mib", "temp_c", "sm_clock_mhz")
+    dead = gpu("gpu01", 1, **dict.fromkeys(names), words=tuple((name, "ERR!") for name in names))
+    one = JobGpus(job=job_on(["gpu01"], 2), hosts=(answered("gpu01", [gpu("gpu01", 0), dead]),))
+    lines = job_lines(one, NOW)
+    assert "1 of 2 GPUs seen" in lines[0]
+    assert "no value of it can be read (ERR!)" in lines[-1]
+    assert job_dict(one)["hosts"][0]["gpus_seen"] == 1

@@ -28,7 +28,7 @@ from slurmtop.triage.gpu_work import (
     summarise,
     work_of,
 )
-from slurmtop.triage.gpus import judge_gpu, judge_node
+from slurmtop.triage.gpus import judge_gpu, judge_node, measured
 from slurmtop.triage.xid import XidClass, look_at_xids, xid_meaning
 from tests.fakes import START
 
@@ -394,3 +394,16 @@ def test_any_values_are_judged(kinds: list[dict[str, Any]], silent: float | None
     judge_node(one)
     missing = tuple(replace(gpu, util_percent=None) for gpu in one.samples)
     assert all(work_of(gpu) is not Work.IDLE for gpu in missing)
+
+
+@pytest.mark.parametrize("word", ["[Unknown Error]", "ERR!"])
+def test_a_card_of_which_no_value_can_be_read_is_in_trouble(word: str) -> None:
+    names = ("util_percent", "mem_used_mib", "power_w", "temp_c")
+    words = tuple((name, word) for name in names)
+    found = judge_gpu(gpu(words=words, mem_total_mib=81_559.0))
+    assert found.level is Level.CRITICAL
+    assert "no value of it can be read" in (found.says or "")
+    assert judge_gpu(gpu(words=words[:3], temp_c=40.0)).level is Level.WARNING
+    denied = tuple((name, "[Insufficient Permissions]") for name in names)
+    assert judge_gpu(gpu(words=denied)).level is Level.OK
+    assert not measured(gpu(words=denied))

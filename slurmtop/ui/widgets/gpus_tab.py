@@ -13,6 +13,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.process import RankProcess
 from slurmtop.store.gpu_metrics import GpuMetric
+from slurmtop.triage.gpu_share import held_text
 from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
 from slurmtop.ui.gpu_feed import GpuFeed, hosts_of, share_on_nodes
 from slurmtop.ui.present import gpu_chart, gpu_grid, gpu_lines
@@ -25,7 +26,6 @@ from slurmtop.ui.present.gpu_head import (
     GpuHead,
     Why,
     head_lines,
-    held_text,
     no_source_text,
     notice_lines,
     way_text,
