@@ -12,7 +12,7 @@ from slurmtop.model.process import NodeProcess, RankProcess, Rung
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.store.gpu_metrics import METRICS, metric_of
 from slurmtop.store.gpu_use import JobUse
-from slurmtop.triage.gpu_share import NOT_VISIBLE, Attributed
+from slurmtop.triage.gpu_share import NOT_TOLD, NOT_VISIBLE, Attributed
 from slurmtop.triage.gpu_work import Odd, ref_of
 from slurmtop.ui.present.gpu_detail import detail_lines, rank_line
 from slurmtop.ui.present.gpu_grid import (
@@ -25,6 +25,7 @@ from slurmtop.ui.present.gpu_grid import (
     short_value,
     sort_rows,
 )
+from slurmtop.ui.present.gpu_head import GpuHead, head_lines
 from slurmtop.ui.present.gpu_lines import lay_out, row_line, row_words
 from slurmtop.ui.present.gpu_use import WIDTH, use_span
 from slurmtop.ui.present.spans import line_width, plain
@@ -99,6 +100,20 @@ def test_what_is_not_visible_is_said_in_words() -> None:
     row = build_row("gpu01", look, Attributed("4711", None, NOT_VISIBLE), UTIL)
     assert row.cells == ()
     assert row.words == NOT_VISIBLE
+
+
+def test_a_node_whose_gpus_cannot_be_told_apart_has_answered_all_the_same() -> None:
+    gpus = NodeGpus(host="gpu01", samples=(GpuSample(index=0, util_percent=97.0),))
+    look = HostLook(host="gpu01", gpus=gpus, gpus_at=START)
+    row = build_row("gpu01", look, Attributed("4711", None, NOT_TOLD), UTIL)
+    assert row.cells == ()
+    assert row.answered
+    assert not replace(row, look=replace(look, failure=Failure(Trouble.DOWN, "x"))).answered
+    mean = build_row("gpu02", look, Attributed("4711", gpus.samples), UTIL)
+    head = GpuHead(metric=UTIL, held="GPUs")
+    first = plain(head_lines(head, [row, mean], START, 100)[0])
+    assert "2 of 2 answered" in first
+    assert "mean" not in first, "of a part of its GPUs"
 
 
 def test_a_node_without_gpus_in_sight_is_not_empty_but_in_trouble() -> None:

@@ -81,8 +81,11 @@ class GridRow:
 
     @property
     def answered(self) -> bool:
-        """Has it given values, and does it still?"""
-        return bool(self.cells) and self.look is not None and self.look.failure is None
+        """Has it given values, and does it still? Whose they are is another question."""
+        look = self.look
+        if look is None or look.failure is not None:
+            return False
+        return bool(self.cells) or (look.gpus is not None and look.gpus.answered)
 
 
 def build_row(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from slurmtop.model.job import Job, Phase, Tres
+from slurmtop.model.job import Job, Phase
 from slurmtop.model.look import HostLook
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
@@ -65,17 +65,6 @@ _WORK = {
 }
 
 
-def held_text(tres: Tres) -> str:
-    """``16 GPUs``, ``4 MIG slices``, ``2 GPU shards``, ``50 MPS shares``; ``GPUs``: not told."""
-    if tres.gpus:
-        return plural(tres.gpus, "GPU")
-    if tres.slices_by_type:
-        return plural(sum(count for _, count in tres.slices_by_type), "MIG slice")
-    if tres.shards:
-        return plural(tres.shards, "GPU shard")
-    return plural(tres.mps, "MPS share") if tres.mps else "GPUs"
-
-
 def head_lines(
     head: GpuHead, rows: Sequence[GridRow], now: datetime, width: int
 ) -> tuple[Line, ...]:
@@ -109,7 +98,8 @@ def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime, *, short: bo
     signs = [cell.sign for row in rows for cell in row.cells if cell.gpu is None and not cell.port]
     if lost := signs.count(LOST):
         parts.append(((f"{LOST} {plural(lost, 'GPU')} lost", "bad"),))
-    if whole and values and LOST not in signs and UNKNOWN not in signs:
+    told = all(row.cells for row in rows)
+    if whole and told and values and LOST not in signs and UNKNOWN not in signs:
         mean = sum(value for value in values if value is not None) / len(values)
         unit = {"share": " %", "bytes/s": "B/s", "C": " °C"}.get(head.metric.unit)
         text = short_value(head.metric, mean) + (f" {head.metric.unit}" if unit is None else unit)

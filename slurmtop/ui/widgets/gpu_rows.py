@@ -120,7 +120,7 @@ class GpuRows:
 
         Values that are old count as unknown: a job is never judged by what was.
         """
-        answered = sum(row.answered for row in self._by_host.values())
+        answered = sum(row.answered and bool(row.cells) for row in self._by_host.values())
         judged = self._judged
         same = judged is not None and judged[0] == answered
         if judged is not None and same and (now - judged[1]).total_seconds() < JUDGE_S:
