@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from slurmtop.cli import plain_signs
 from slurmtop.cli.errors import (
     CANNOT_STATUS,
     INTERRUPTED_STATUS,
@@ -135,11 +136,12 @@ def _fail(sentence: str, status: int) -> int:
 
 
 def _harden_output() -> None:
-    """A locale that cannot print a sign costs that sign, never the answer."""
+    """A locale that cannot print a sign costs that sign, never the answer or its meaning."""
+    plain_signs.register()
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="replace")
+            reconfigure(errors=plain_signs.ERRORS)
 
 
 def _drop_output() -> None:

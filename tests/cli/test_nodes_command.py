@@ -29,6 +29,16 @@ def a_cluster(slurm: StandIns) -> None:
     )
 
 
+def test_an_output_without_signs_tells_an_idle_node_from_an_unknown_one(
+    slurm: StandIns, home: Path
+) -> None:
+    slurm.say(jobs=[], nodes=[node_row("gpu1", "idle"), node_row("gpu2", "odd")])
+    environ = {**slurm.environ(home), "PYTHONIOENCODING": "latin-1"}
+    lines = slurmtop(environ, "nodes").stdout.splitlines()
+    states = {line.split()[0]: line.split()[1:3] for line in lines if line.startswith("gpu")}
+    assert states == {"gpu1": ["o", "idle"], "gpu2": ["?", "unknown"]}
+
+
 def test_the_table_fits_80_columns_and_cuts_no_reason(slurm: StandIns, home: Path) -> None:
     a_cluster(slurm)
     done = slurmtop(slurm.environ(home), "nodes")
