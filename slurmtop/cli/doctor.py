@@ -63,7 +63,7 @@ class Findings:
 
 def run(options: Options) -> int:
     """Print the matrix. 0 where slurmtop can work, 1 where Slurm itself does not answer."""
-    id, hosts = _where(options.where)
+    id, hosts = _where(options.where, options.hosts)
     _, cluster = split_cluster(id)
     if cluster and options.cluster is None:
         options = dataclasses.replace(options, cluster=cluster)
@@ -105,17 +105,26 @@ def _without_slurm(options: Options, error: CannotWork, here: Sequence[Access]) 
     raise error
 
 
-def _where(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """A job id, or nodes; :class:`UsageError` for both."""
-    ids = [word for word in words if looks_like_job_id(split_cluster(word)[0])]
-    if ids and len(words) > 1:
-        raise UsageError("doctor takes one job, or nodes; see slurmtop doctor --help")
+def _where(words: Sequence[str], more: str = "") -> tuple[str, tuple[str, ...]]:
+    """A job id, or nodes, ``more`` of them among these; :class:`UsageError` for both."""
+    ids = [word for word in words if _is_job(word)]
+    if ids and (len(words) > 1 or more):
+        raise UsageError(
+            "doctor takes one job, or nodes (--hosts where a name is a number);"
+            " see slurmtop doctor --help"
+        )
     if ids:
         return ids[0], ()
-    hosts = tuple(dict.fromkeys(host for word in words for host in hosts_of(word)))
+    lists = (*words, *((more,) if more else ()))
+    hosts = tuple(dict.fromkeys(host for text in lists for host in hosts_of(text)))
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"doctor takes at most {MOST_HOSTS} nodes; see slurmtop doctor --help")
     return "", hosts
+
+
+def _is_job(word: str) -> bool:
+    """Slurm writes no job id with a zero in front; nodes may be called so."""
+    return looks_like_job_id(split_cluster(word)[0]) and not word.strip().startswith("0")
 
 
 async def _run(wiring: Wiring, config: Config, id: str, hosts: tuple[str, ...]) -> Findings:
@@ -206,7 +215,8 @@ async def _job(
         try:
             found = await named_jobs(wiring, id, runner=runner, command="doctor")
         except CannotWork as error:
-            return None, _row(AccessStatus.NOT_ASKED, str(error))
+            node = f"; a node of that name: slurmtop doctor --hosts {id}" if id.isdigit() else ""
+            return None, _row(AccessStatus.NOT_ASKED, f"{error}{node}")
         return found[0], None
     running = [job for job in mine if job.state.phase is Phase.RUNNING and job.nodes]
     if hosts:

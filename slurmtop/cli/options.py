@@ -35,7 +35,7 @@ class Options:
     export, doctor, or one of :data:`ACTIONS`.
 
     None and False mean that the option was not given. ``job_ids``, ``yes``, ``without_log``,
-    ``hold``, ``signal`` and ``to`` are those of the actions; ``hosts`` is that of gpus,
+    ``hold``, ``signal`` and ``to`` are those of the actions; ``hosts`` is that of gpus and doctor,
     ``textfile`` that of export, ``where`` are the words of doctor and of nodes, whose ``fit`` is;
     ``paths``, ``timeline`` and ``whole`` are those of triage, ``words`` that of explain.
     """
@@ -235,6 +235,9 @@ def _add_looks(commands: Any, shared: argparse.ArgumentParser) -> None:
         ),
     )
     doctor.add_argument("where", metavar="JOB|NODE", nargs="*", help="an own job, or nodes")
+    doctor.add_argument(
+        "--hosts", metavar="NODES", default="", help="nodes, also where a name is a number"
+    )
     doctor.add_argument("--json", action="store_true", help="one object a source")
 
 

@@ -137,6 +137,23 @@ def test_doctor_on_named_nodes(slurm: StandIns, environ: dict[str, str]) -> None
     assert sorted(logins(slurm)) == ["gpu02", "gpu09"]
 
 
+@pytest.mark.parametrize(
+    "words", [("0012",), ("--hosts", "12"), ("--hosts", "4711,12"), ("[12-12]",)]
+)
+def test_doctor_on_a_node_whose_name_is_a_number(
+    slurm: StandIns, environ: dict[str, str], words: tuple[str, ...]
+) -> None:
+    rows = rows_of(as_json(environ, "doctor", *words))
+    name = words[-1].split(",")[-1].strip("[]").partition("-")[0]
+    assert f"ssh command to {name}" in rows
+    assert name in logins(slurm)
+
+
+def test_doctor_on_an_unknown_number_says_how_a_node_is_named(environ: dict[str, str]) -> None:
+    rows = rows_of(as_json(environ, "doctor", "12"))
+    assert rows["nodes"]["why"].endswith("a node of that name: slurmtop doctor --hosts 12")
+
+
 def test_doctor_without_a_job_tries_no_node(slurm: StandIns, environ: dict[str, str]) -> None:
     slurm.say(jobs=[])
     rows = rows_of(as_json(environ, "doctor"))
@@ -176,6 +193,7 @@ def test_doctor_with_nodes_closed_by_the_settings(
     "arguments",
     [
         ("doctor", "4711", "gpu01"),
+        ("doctor", "4711", "--hosts", "gpu01"),
         ("doctor", "--", "-oProxyCommand=x"),
         ("doctor", "gpu[01-99]"),
         ("gpus", "--hosts", "a;b"),
