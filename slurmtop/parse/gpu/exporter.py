@@ -11,7 +11,7 @@ stands in ``Hostname`` or, since 2026, ``hostname``. A series that is not there 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ _AGAIN_S = 60.0
 MOST_GPUS = 256
 _MOST_LINES = 50_000
 
-#: Names of dcgm-exporter, those of DCGM 4.6 beside the older ones.
+#: Names of dcgm-exporter, those of DCGM 4.6 and later beside the older ones.
 _METRICS = {
     "DCGM_FI_DEV_GPU_UTIL": "util_percent",
     "DCGM_FI_DEV_GPU_UTIL_RATIO": "util_percent",
@@ -61,14 +61,21 @@ _METRICS = {
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": "graphics_active",
     "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO": "graphics_active",
     "DCGM_FI_PROF_SM_ACTIVE": "sm_active",
+    "DCGM_FI_PROF_SM_UTIL_RATIO": "sm_active",
     "DCGM_FI_PROF_SM_OCCUPANCY": "sm_occupancy",
+    "DCGM_FI_PROF_SM_OCCUPANCY_RATIO": "sm_occupancy",
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": "tensor_active",
+    "DCGM_FI_PROF_TENSOR_UTIL_RATIO": "tensor_active",
     "DCGM_FI_PROF_DRAM_ACTIVE": "dram_active",
+    "DCGM_FI_PROF_DRAM_UTIL_RATIO": "dram_active",
     "DCGM_FI_PROF_PCIE_TX_BYTES": "pcie_tx_bytes_s",
     "DCGM_FI_PROF_PCIE_RX_BYTES": "pcie_rx_bytes_s",
     "DCGM_FI_PROF_NVLINK_TX_BYTES": "nvlink_tx_bytes_s",
     "DCGM_FI_PROF_NVLINK_RX_BYTES": "nvlink_rx_bytes_s",
 }
+#: By these names whole per cent (4.6) and shares of 1 (4.7) have been printed: only the values of
+#: a host tell which.
+_EITHER = frozenset({"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_MEM_COPY_UTIL_RATIO"})
 _WHOLE = frozenset({"events", "xid"})
 _FLAGS = frozenset({"remapped_failure", "remapped_pending"})
 
@@ -137,6 +144,7 @@ def gpus_of(series: Iterable[Series], host: str | None = None) -> tuple[GpuSampl
     At most ``MOST_GPUS`` and one more: then there are too many for one node.
     """
     kept = [one for one in series if one.name in _METRICS]
+    percent = _in_percent(kept, host)
     by_number: dict[tuple[str, str], str] = {}
     for one in kept:
         if uuid := _label(one, "UUID", "uuid"):
@@ -153,6 +161,8 @@ def gpus_of(series: Iterable[Series], host: str | None = None) -> tuple[GpuSampl
         got.update(_names(one, where, gpu, uuid, piece))
         attribute = _METRICS[one.name]
         value = None if _impossible(one) else _value(attribute, one.value)
+        if value and one.name in _EITHER:
+            value = percent[where, one.name](value)
         if value is not None or attribute not in got:
             got[attribute] = value
         if is_words(one.text):
@@ -163,6 +173,28 @@ def gpus_of(series: Iterable[Series], host: str | None = None) -> tuple[GpuSampl
         GpuSample(**{**got, "words": tuple(got["words"].items()), "jobs": tuple(got["jobs"])})
         for got in gpus.values()
     )
+
+
+def _in_percent(
+    series: Iterable[Series], host: str | None
+) -> dict[tuple[str, str], Callable[[float], float | None]]:
+    """By host and name of ``_EITHER``: what makes per cent of a value above 0.
+
+    A value above 1 is one of per cent, one between 0 and 1 is a share; a 1 alone may be either.
+    """
+    seen: dict[tuple[str, str], set[float]] = {}
+    for one in series:
+        if one.name in _EITHER and one.value is not None and not _impossible(one):
+            seen.setdefault((_host(one, host), one.name), set()).add(one.value)
+    return {where: _percent_of(values) for where, values in seen.items()}
+
+
+def _percent_of(values: set[float]) -> Callable[[float], float | None]:
+    if any(value > 1 for value in values):
+        return lambda value: value
+    if any(0 < value < 1 for value in values):
+        return lambda value: 100 * value
+    return lambda _value: None
 
 
 def _impossible(one: Series) -> bool:

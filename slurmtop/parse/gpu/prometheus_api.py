@@ -22,7 +22,12 @@ _EXCERPT = 200
 HOST_LABELS = ("Hostname", "hostname")
 _INSTANCE = "instance"
 #: Every exporter has one of these; the time of a value is asked of one series a GPU.
-_TIMED = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE")
+_TIMED = (
+    "DCGM_FI_DEV_GPU_UTIL",
+    "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_GPU_UTIL_RATIO",
+    "DCGM_FI_DEV_BOARD_POWER_WATTS",
+)
 
 
 class PrometheusSaysNo(Exception):

@@ -37,6 +37,53 @@ def test_new_names_mean_the_same() -> None:
     assert (one.host, one.power_w, one.remapped_pending) == ("gpu01", 500, True)
 
 
+@pytest.mark.parametrize(
+    ("printed", "percent"),
+    [
+        (("97", "0"), (97, 0)),  # DCGM 4.6: whole per cent
+        (("97", "1"), (97, 1)),
+        (("0.97", "1"), (97, 100)),  # DCGM 4.7: a share of 1
+        (("0.97", "0"), (97, 0)),
+        (("1", "1"), (None, None)),  # may be either
+        (("1", "0"), (None, 0)),
+        (("0", "0"), (0, 0)),
+        (("3000000000", "0.5"), (None, 50)),
+    ],
+)
+def test_a_ratio_is_per_cent_or_a_share_as_the_values_of_its_host_tell(
+    printed: tuple[str, str], percent: tuple[float | None, float | None]
+) -> None:
+    name = "DCGM_FI_DEV_GPU_UTIL_RATIO"
+    page = "".join(f'{name}{{gpu="{i}",UUID="GPU-{i}"}} {text}\n' for i, text in enumerate(printed))
+    # Another host's exporter may be of another version.
+    page += f'{name}{{gpu="0",UUID="GPU-9",Hostname="gpu09"}} 55\n'
+    found = gpus_of(parse_prometheus(page.encode()).rows, "gpu01")
+    assert tuple(one.util_percent for one in found[:2]) == percent
+    assert found[2].util_percent == 55
+
+
+def test_the_old_name_beside_an_unclear_ratio_tells() -> None:
+    old = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-0"} 100\n'
+    new = b'DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="GPU-0"} 1\n'
+    for page in (old + new, new + old):
+        assert read_exporter("gpu01", page).samples[0].util_percent == 100
+
+
+def test_shares_by_their_newer_names() -> None:
+    page = b"".join(
+        b'DCGM_FI_PROF_%s{gpu="0",UUID="GPU-0"} 0.5\n' % name
+        for name in (
+            b"SM_UTIL_RATIO",
+            b"SM_OCCUPANCY_RATIO",
+            b"TENSOR_UTIL_RATIO",
+            b"DRAM_UTIL_RATIO",
+        )
+    )
+    (one,) = read_exporter("gpu01", page).samples
+    shares = (one.sm_active, one.sm_occupancy, one.tensor_active, one.dram_active)
+    assert shares == (0.5, 0.5, 0.5, 0.5)
+
+
 def test_other_metrics_are_no_gpus() -> None:
     parsed = parse_prometheus(b'node_load1 0.5\nup{a="b",} 1 1935756262000\nx{} +Inf\n# EOF\n')
     assert [(one.name, one.value) for one in parsed.rows] == [

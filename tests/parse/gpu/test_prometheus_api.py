@@ -36,7 +36,7 @@ def test_a_time_is_a_value() -> None:
     assert at.timestamp() == 1767139200.5
     for nonsense in (b'"NaN"', b'"1e17"', b'"-1e15"', b'"x"'):
         assert time_of(parse_prometheus_api(ONE.replace(b'"97"', nonsense)).rows[0]) is None
-    assert times_for(["gpu01"]).count("timestamp(") == 6
+    assert times_for(["gpu01"]).count("timestamp(") == 12
 
 
 def test_a_sample_that_is_none_costs_only_itself() -> None:
