@@ -99,20 +99,23 @@ def mean_util(gpus: Iterable[GpuSample]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class GpuRef:
-    """A GPU of a job: by UUID where it has one; ``number`` is the index, else DCGM's id."""
+    """A GPU of a job: by UUID where it has one; ``number`` is the index, else DCGM's id. Slices
+    may have their card's UUID and number and are told apart by ``slice``."""
 
     host: str
     number: int | None
     uuid: str | None = None
+    slice: str | None = None
 
     @property
     def name(self) -> str:
-        return f"GPU {'?' if self.number is None else self.number}"
+        part = "" if self.slice is None else f" slice {visible(self.slice)}"
+        return f"GPU {'?' if self.number is None else self.number}{part}"
 
 
 def ref_of(host: str, gpu: GpuSample) -> GpuRef:
     number = gpu.dcgm_id if gpu.index is None else gpu.index
-    return GpuRef(host, number, gpu.uuid)
+    return GpuRef(host, number, gpu.uuid, gpu.slice_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +258,18 @@ def odd_ones(
     *,
     least: float,
 ) -> tuple[Odd, ...]:
-    """GPUs that stand out by their median absolute deviation, within one model and power limit.
+    """GPUs that stand out by their median absolute deviation, within one model and power limit;
+    slices among those of their profile.
 
     ``least`` is the smallest difference from the median that counts, in the metric's unit. Where
     more than a quarter of a group stands out, that is a pattern and nobody is the odd one.
     """
-    groups: dict[tuple[str | None, float | None], list[tuple[GpuRef, float]]] = {}
+    groups: dict[tuple[str | float | None, ...], list[tuple[GpuRef, float]]] = {}
     for ref, gpu in gpus:
         value = metric(gpu)
         if value is not None:
-            groups.setdefault((gpu.name, gpu.power_limit_w), []).append((ref, value))
+            kind = (gpu.name, gpu.power_limit_w, gpu.slice_profile)
+            groups.setdefault(kind, []).append((ref, value))
     found: list[Odd] = []
     for members in groups.values():
         if len(members) < _FEWEST_COMPARED:

@@ -407,3 +407,17 @@ def test_a_card_of_which_no_value_can_be_read_is_in_trouble(word: str) -> None:
     denied = tuple((name, "[Insufficient Permissions]") for name in names)
     assert judge_gpu(gpu(words=denied)).level is Level.OK
     assert not measured(gpu(words=denied))
+
+
+def test_slices_of_one_card_are_each_their_own_and_compared_within_their_profile() -> None:
+    def part(number: int, share: float, profile: str = "1g.10gb") -> GpuSample:
+        return GpuSample(
+            uuid="GPU-0", dcgm_id=0, slice_id=str(number), slice_profile=profile, sm_active=share
+        )
+
+    parts = [part(number, 0.9) for number in range(4)] + [part(4, 0.1)]
+    larger = [part(number, 0.3, "3g.40gb") for number in (8, 9)]
+    known = [(ref_of("gpu01", one), one) for one in (*parts, *larger)]
+    assert len({ref for ref, _ in known}) == 7
+    (odd,) = odd_ones(known, lambda one: one.sm_active, least=0.1)
+    assert (odd.gpu.slice, odd.gpu.name) == ("4", "GPU 0 slice 4")
