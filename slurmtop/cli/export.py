@@ -78,7 +78,15 @@ async def _gather(wiring: Wiring, config: Config) -> tuple[Exported, str]:
         look_at(wiring, config, on_gpus[:MOST_JOBS], mine=on_gpus),
         _logs(wiring, running[:MOST_JOBS]),
     )
-    found = Exported(now=wiring.clock.now(), jobs=own, everybody=everybody, gpus=gpus, logs=logs)
+    found = Exported(
+        now=wiring.clock.now(),
+        jobs=own,
+        everybody=everybody,
+        gpus=gpus,
+        gpus_left_out=max(0, len(on_gpus) - MOST_JOBS),
+        logs=logs,
+        logs_left_out=max(0, len(running) - MOST_JOBS),
+    )
     return found, trouble
 
 

@@ -29,14 +29,17 @@ class Exported:
     """All that one run found out. ``jobs`` None: the queue did not answer.
 
     ``everybody`` are the jobs of all users, None where nobody asked for them. ``logs`` are those
-    of running own jobs, by key.
+    of running own jobs, by key. ``gpus_left_out`` and ``logs_left_out`` count the running own jobs
+    whose nodes or logs nobody looked at, because there are too many.
     """
 
     now: datetime
     jobs: Sequence[Job] | None
     everybody: Sequence[Job] | None = None
     gpus: Sequence[JobGpus] = ()
+    gpus_left_out: int = 0
     logs: Mapping[JobKey, LogFacts] = field(default_factory=dict)
+    logs_left_out: int = 0
 
 
 def families(found: Exported) -> list[Family]:
@@ -136,7 +139,13 @@ def _jobs(found: Exported) -> list[Family]:
                 total.add(log.progress.total, label)
     left = Family("slurmtop_jobs_left_out", "Own jobs without series here: there are too many.")
     left.add(max(0, len(jobs) - MOST_JOBS), {})
-    return [info, state, gpus, nodes, elapsed, limit, restarts, step, total, output, left]
+    unseen = Family(
+        "slurmtop_jobs_not_looked_at",
+        "Own running jobs whose GPUs or logs this run did not look at: there are too many.",
+    )
+    unseen.add(found.gpus_left_out, {"what": "gpus"})
+    unseen.add(found.logs_left_out, {"what": "logs"})
+    return [info, state, gpus, nodes, elapsed, limit, restarts, step, total, output, left, unseen]
 
 
 def _nodes(found: Exported) -> list[Family]:

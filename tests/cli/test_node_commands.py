@@ -306,6 +306,28 @@ def test_export(environ: dict[str, str], home: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == ["slurmtop.prom"]
 
 
+def test_export_says_how_many_jobs_it_did_not_look_at(
+    slurm: StandIns, environ: dict[str, str]
+) -> None:
+    held = {"tres-alloc": "cpu=1,node=1,gres/gpu=1", "NodeList": "gpu01"}
+    plain = {"tres-alloc": "cpu=1,mem=1G,node=1,billing=1", "NodeList": "cpu01"}
+    on_gpus = [queue_row(str(number), **held) for number in range(5001, 5011)]
+    without = [queue_row(str(number), **plain) for number in range(6001, 6004)]
+    slurm.say(jobs=[*on_gpus, *without])
+    found = metrics(slurmtop(environ, "export").stdout)
+    assert found["slurmtop_jobs_not_looked_at"] == [
+        ({"what": "gpus"}, 2.0),
+        ({"what": "logs"}, 5.0),
+    ]
+    assert len(found["slurmtop_job_gpus_seen"]) == 8
+    slurm.say(jobs=on_gpus[:1])
+    found = metrics(slurmtop(environ, "export").stdout)
+    assert found["slurmtop_jobs_not_looked_at"] == [
+        ({"what": "gpus"}, 0.0),
+        ({"what": "logs"}, 0.0),
+    ]
+
+
 def test_export_of_an_outage(slurm: StandIns, environ: dict[str, str], tmp_path: Path) -> None:
     words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
     slurm.say(refuse={"squeue": [words, 1]})
