@@ -131,6 +131,10 @@ def test_exception_on_one_rank_of_srun(failed: Failed) -> None:
     assert "ValueError: shard data-02 is empty" in answer.summary
     assert ranks(answer) == [RANK]
     assert answer.lines["who"].startswith(f"rank {RANK}")
+    long = slurmtop("triage", failed.raised, "--json")
+    same = ("job", "state", "class", "ended_by", "confidence", "summary", "culprits")
+    assert {key: long.data[key] for key in same} == {key: answer.data[key] for key in same}
+    assert long.rc == 2
 
 
 def test_exception_on_one_rank_of_torchrun(failed: Failed) -> None:
