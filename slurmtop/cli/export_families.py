@@ -154,6 +154,9 @@ def _nodes(found: Exported) -> list[Family]:
         "slurmtop_gpu_sample_timestamp_seconds",
         "When the values of a node's GPUs were true, in seconds since 1970 (UTC).",
     )
+    asked = Family(
+        "slurmtop_job_nodes_asked", "Nodes of a job that were asked about its GPUs, at most 1024."
+    )
     seen = Family("slurmtop_job_gpus_seen", "GPUs of a job whose values are known.")
     for one in found.gpus:
         for host in one.hosts:
@@ -162,8 +165,10 @@ def _nodes(found: Exported) -> list[Family]:
             if host.look.gpus_at is not None and host.node.answered:
                 at.add(host.look.gpus_at.timestamp(), label)
         if one.job is not None:
+            asked.add(len(one.hosts), {"job": one.job.key.id})
+        if one.job is not None and one.hosts:
             seen.add(seen_gpus(one), {"job": one.job.key.id})
-    return [reach, at, seen]
+    return [reach, at, asked, seen]
 
 
 def _fresh(host: HostGpus) -> bool:

@@ -120,8 +120,8 @@ def hosts_of(text: str) -> tuple[str, ...]:
 
 
 def nodes_of(job: Job) -> tuple[str, ...]:
-    """The nodes that it holds; () where Slurm's list cannot be read."""
-    return hosts_in(job.nodes, limit=MOST_HOSTS)
+    """The nodes that it holds, however many; () where Slurm's list cannot be read."""
+    return hosts_in(job.nodes)
 
 
 async def look_at(
@@ -132,15 +132,15 @@ async def look_at(
     mine: Sequence[Job] = (),
     hosts: Collection[str] | None = None,
 ) -> tuple[JobGpus, ...]:
-    """One look at every node of ``jobs``, each node once, however many of them are there.
+    """One look at every node of ``jobs``, each node once, however many of them are there; at the
+    first ``MOST_HOSTS`` in all, the others are told as not asked.
 
     With ``hosts`` only these; those of them that hold no job of ``jobs`` are looked at by
     themselves. ``mine`` are other own jobs: they may hold GPUs on the same nodes.
     """
     places = {job.key: nodes_of(job) for job in jobs}
-    wanted = dict.fromkeys(host for names in places.values() for host in names)
-    if hosts is not None:
-        wanted = dict.fromkeys(hosts)
+    every_node = hosts if hosts is not None else (host for one in places.values() for host in one)
+    wanted = dict.fromkeys(list(dict.fromkeys(every_node))[:MOST_HOSTS])
     for job in jobs:
         wiring.expect(raw_number(job), [host for host in places[job.key] if host in wanted])
     looks = await _looks(wiring, config, tuple(wanted), _only_job(jobs, places))

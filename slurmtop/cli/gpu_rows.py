@@ -73,7 +73,8 @@ class HostGpus:
 class JobGpus:
     """The GPUs of one job; ``job`` None: nodes looked at by themselves.
 
-    ``not_asked`` are nodes of the job that this look was not to go to.
+    ``not_asked`` are nodes of the job that this look was not to go to. Without any node in either,
+    Slurm's list of its nodes could not be read.
     """
 
     job: Job | None
@@ -83,6 +84,11 @@ class JobGpus:
     @property
     def id(self) -> str | None:
         return None if self.job is None else self.job.id.text
+
+    @property
+    def nodes_unknown(self) -> bool:
+        """Is it not known which nodes the job holds?"""
+        return self.job is not None and not self.hosts and not self.not_asked
 
 
 def odd_words(one: JobGpus) -> dict[GpuRef, tuple[str, ...]]:
@@ -113,7 +119,7 @@ def job_lines(one: JobGpus, now: datetime) -> list[str]:
 
 def _title(one: JobGpus) -> str:
     summary = summarise([host.node for host in one.hosts])
-    parts = [summary.says]
+    parts = ["its nodes are not known" if one.nodes_unknown else summary.says]
     job = one.job
     parts.append(_seen_text(seen_gpus(one), None if job is None else job.tres))
     if one.not_asked:
@@ -156,6 +162,10 @@ def _mean(one: JobGpus) -> float | None:
 
 def _notes(one: JobGpus) -> list[str]:
     out: list[str] = []
+    if one.nodes_unknown and one.job is not None:
+        out.append(
+            f"  Slurm's list of its nodes cannot be read: {visible(one.job.nodes or '')[:60]}"
+        )
     for host in one.hosts:
         name = visible(host.look.host)
         for text in host_words(host):

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 
 from slurmtop import __version__
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, CannotWork
-from slurmtop.cli.gpu_gather import MOST_JOBS, hosts_of, look_at, named_jobs, nodes_of, on_nodes
+from slurmtop.cli.gpu_gather import (
+    MOST_HOSTS,
+    MOST_JOBS,
+    hosts_of,
+    look_at,
+    named_jobs,
+    nodes_of,
+    on_nodes,
+)
 from slurmtop.cli.gpu_rows import GPUS_SCHEMA, JobGpus, job_dict, job_lines
 from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.job_rows import in_order
@@ -45,8 +53,15 @@ async def _run(
     else:
         for line in _lines(wiring, seen, left):
             print(line)
+    if hosts is None and any(one.not_asked for one in seen):
+        print(
+            f"slurmtop: at most {MOST_HOSTS:,} nodes are asked in one run;"
+            " slurmtop gpus JOB --hosts NODES asks others",
+            file=sys.stderr,
+        )
     asked = [host for one in seen for host in one.hosts]
-    return FINE if not asked or any(host.node.answered for host in asked) else CANNOT_STATUS
+    nothing = not asked and not any(one.nodes_unknown for one in seen)
+    return FINE if nothing or any(host.node.answered for host in asked) else CANNOT_STATUS
 
 
 async def _jobs(

@@ -233,3 +233,13 @@ def test_a_card_of_which_nothing_may_be_read_is_neither_healthy_nor_ill() -> Non
     ill_sensor = gpu("gpu01", 1, power_w=None, words=(("power_w", "[Unknown Error]"),))
     series = told(export(gpus=(JobGpus(job=None, hosts=(answered("gpu01", [ill_sensor]),)),)))
     assert value(series, "slurmtop_gpu_healthy") == 1, "a warning, and its other values are there"
+
+
+def test_nodes_that_were_not_asked_are_told_by_the_number_of_those_that_were() -> None:
+    one = JobGpus(job=job_on(["gpu01"], 8), hosts=two_nodes().hosts, not_asked=("gpu03",))
+    series = told(export(gpus=(one,)))
+    assert value(series, "slurmtop_job_nodes_asked", job="4711") == 2
+    unknown = JobGpus(job=job_on(["gpu01"], 8), hosts=())
+    series = told(export(gpus=(unknown,)))
+    assert value(series, "slurmtop_job_nodes_asked", job="4711") == 0
+    assert value(series, "slurmtop_job_gpus_seen", job="4711") is None

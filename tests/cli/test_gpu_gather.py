@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from slurmtop.cli.errors import CannotWork, UsageError
-from slurmtop.cli.gpu_gather import hosts_of, look_at, named_jobs, on_nodes
+from slurmtop.cli.gpu_gather import MOST_HOSTS, hosts_of, look_at, named_jobs, on_nodes
+from slurmtop.cli.gpu_rows import job_lines
 from slurmtop.cli.wiring import Wiring
 from slurmtop.collect.metered import MeteredRunner
 from slurmtop.collect.who import Who
@@ -137,6 +138,28 @@ async def test_only_the_nodes_that_were_named() -> None:
     assert alone.job is None
     assert [len(host.gpus or ()) for host in alone.hosts] == [8]
     assert set(runner.asked("slurmtop-gpus")) == {"gpu01", "gpu07"}
+
+
+async def test_of_a_job_on_very_many_nodes_the_first_are_asked_and_the_rest_are_told() -> None:
+    runner = Nodes({f"n{number:04d}": 8 for number in range(1, 4)})
+    one = job("1", "n[0001-1500]", 1500, 12_000)
+    two = job("2", "m[01-02]", 2, 16)
+    first, second = await look_at(wiring(runner), Config(), [one, two])
+    assert len(first.hosts) == MOST_HOSTS
+    assert len(first.not_asked) == 1500 - MOST_HOSTS
+    assert [len(host.gpus or ()) for host in first.hosts[:3]] == [8, 8, 8]
+    assert second.not_asked == ("m01", "m02")
+    title = job_lines(first, START)[0]
+    assert f"{1500 - MOST_HOSTS} nodes not asked" in title
+    assert "24 of 12000 GPUs seen" in title
+
+
+async def test_a_list_of_nodes_that_cannot_be_read_is_told() -> None:
+    (seen,) = await look_at(wiring(Nodes({})), Config(), [job("1", "gpu[01", 2, 16)])
+    assert seen.nodes_unknown
+    lines = job_lines(seen, START)
+    assert "its nodes are not known" in lines[0]
+    assert "Slurm's list of its nodes cannot be read: gpu[01" in lines[1]
 
 
 def test_which_jobs_may_have_gpus() -> None:
