@@ -20,10 +20,12 @@ from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
 from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.doctor import HurriedRunner, ask_slurm, try_logs, try_ways
+from slurmtop.collect.nodes.dcgmi import DcgmMode
+from slurmtop.collect.nodes.gpu_watch import look_once
 from slurmtop.collect.who import Who
 from slurmtop.config import Config
 from slurmtop.control.rank_signal import raw_number
-from slurmtop.model.access import Access, AccessStatus, Group, NodeAccess, WayTried
+from slurmtop.model.access import Access, AccessStatus, Group, WayTried
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.reach import Way
 from slurmtop.model.text import visible
@@ -37,6 +39,8 @@ DOCTOR_SCHEMA = "slurmtop.doctor/1"
 MOST_HOSTS = 16
 #: Of one login, and of the step of srun, which the controller has to start first.
 _WAY_LIMIT_S = 10.0
+#: A driver without persistence mode may need longer: that is told, and the GPUs tab waits for it.
+_GPU_LIMIT_S = 8.0
 _NO_JOB = (
     "the ways onto nodes cannot be judged without a running job: pam_slurm_adopt lets in only who"
     " has one there"
@@ -202,8 +206,16 @@ async def _nodes(
     if raw is None and Way.SRUN in ways:
         rows.append(_row(AccessStatus.NOT_ASKED, _NO_STEP, source="srun step"))
     seen = _first_seen(tried, names)
-    if seen is not None:
-        rows.extend(node_rows(seen, raw))
+    if seen is not None and seen.access is not None:
+        say.now(f"asking for the GPUs of {seen.host}")
+        look = await look_once(
+            ways[seen.way],
+            wiring.clock,
+            seen.host,
+            dcgm=DcgmMode(config.dcgm),
+            timeout_s=_GPU_LIMIT_S,
+        )
+        rows.extend(node_rows(seen.access, raw, look))
     return tuple(rows), names[0]
 
 
@@ -228,12 +240,12 @@ def _row(status: AccessStatus, why: str, *, source: str = "nodes") -> Access:
     return Access(group=Group.NODES, source=source, status=status, why=why)
 
 
-def _first_seen(tried: Sequence[WayTried], names: Sequence[str]) -> NodeAccess | None:
+def _first_seen(tried: Sequence[WayTried], names: Sequence[str]) -> WayTried | None:
     """What the first node told by the best way: the rows about a node are one node's."""
     order = list(Way)
     found = [one for one in tried if one.access is not None and one.host == names[0]]
     found = found or [one for one in tried if one.access is not None]
-    return min(found, key=lambda one: order.index(one.way)).access if found else None
+    return min(found, key=lambda one: order.index(one.way)) if found else None
 
 
 class Progress:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from slurmtop.model.access import Access, AccessStatus, Group, NodeAccess
+from slurmtop.model.look import HostLook
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 
@@ -20,10 +21,13 @@ _DEBUG_OPENS = (
 )
 
 
-def node_rows(access: NodeAccess, job: str | None = None) -> tuple[Access, ...]:
-    """``job`` is the raw number of the own job that runs there, None without one."""
+def node_rows(
+    access: NodeAccess, job: str | None = None, look: HostLook | None = None
+) -> tuple[Access, ...]:
+    """``job`` is the raw number of the own job that runs there, None without one; ``look`` is one
+    at its GPUs, None where there was none."""
     rows = (
-        *_gpus(access, job),
+        *_gpus(access, job, look),
         _py_spy(access),
         _stacks(access),
         _kernel_log(access),
@@ -40,13 +44,12 @@ def _row(source: str, status: AccessStatus, why: str, opens: str = "", command: 
     )
 
 
-def _gpus(access: NodeAccess, job: str | None) -> Iterator[Access]:
+def _gpus(access: NodeAccess, job: str | None, look: HostLook | None) -> Iterator[Access]:
     amd = next((name for name in ("amd-smi", "rocm-smi") if access.tool(name)), None)
     nvidia = access.tool("nvidia-smi")
-    if nvidia:
-        yield _row("GPU values", AccessStatus.REACHABLE, visible(nvidia), command="nvidia-smi -L")
-    elif amd is not None:
-        yield _row("GPU values", AccessStatus.REACHABLE, visible(access.tool(amd) or ""))
+    path = nvidia or (access.tool(amd) if amd is not None else None)
+    if path:
+        yield _values(visible(path), look, "nvidia-smi -L" if nvidia else "")
     else:
         driver = "the driver is loaded" if access.driver else "no NVIDIA driver is loaded"
         why = f"no nvidia-smi, amd-smi or rocm-smi in PATH there; {driver}"
@@ -61,7 +64,7 @@ def _gpus(access: NodeAccess, job: str | None) -> Iterator[Access]:
     if amd is not None and not nvidia:
         return
     if dcgmi := access.tool("dcgmi"):
-        yield _row("GPU activity (DCGM)", AccessStatus.REACHABLE, visible(dcgmi))
+        yield _activity(visible(dcgmi), look)
     else:
         yield _row(
             "GPU activity (DCGM)",
@@ -69,6 +72,36 @@ def _gpus(access: NodeAccess, job: str | None) -> Iterator[Access]:
             "no dcgmi in PATH there: SM and tensor activity stay unknown",
             "DCGM on the node with nv-hostengine running, or exporter_url in the settings",
         )
+
+
+def _values(path: str, look: HostLook | None, command: str) -> Access:
+    """A tool that is there may still give nothing: only what it said counts."""
+    source = "GPU values"
+    if look is None:
+        return _row(source, AccessStatus.NOT_ASKED, f"{path} is there and was not run", "", command)
+    failure = look.failure or (look.gpus.failure if look.gpus is not None else None)
+    says = "" if failure is None else visible(failure.sentence)
+    if look.gpus is None or not look.gpus.samples:
+        why = f"{path} gives none: {says or 'no reason was told'}"
+        return _row(source, AccessStatus.REFUSED, why, "", command)
+    count = plural(sum(gpu.slice_id is None for gpu in look.gpus.samples), "GPU")
+    why = f"{path}: {count}" + (f"; {says}" if says else "")
+    return _row(source, AccessStatus.REACHABLE, why, "", command)
+
+
+def _activity(path: str, look: HostLook | None) -> Access:
+    source = "GPU activity (DCGM)"
+    if look is None:
+        return _row(source, AccessStatus.NOT_ASKED, f"{path} is there and was not run")
+    if "dcgmi" in look.sources:
+        return _row(source, AccessStatus.REACHABLE, path)
+    if look.gpus is None or not look.gpus.samples:
+        why = f"{path} is there and was not run: its values belong to those of nvidia-smi"
+        return _row(source, AccessStatus.NOT_ASKED, why)
+    said = next((visible(hint) for hint in look.hints if "dcgm" in hint.casefold()), "")
+    why = said or "no nv-hostengine there, dcgm: off in the settings, or it said nothing"
+    opens = "nv-hostengine running on the node, or exporter_url in the settings"
+    return _row(source, AccessStatus.REFUSED, f"{path} gave no value: {why}", opens)
 
 
 def _py_spy(access: NodeAccess) -> Access:

@@ -12,6 +12,8 @@ from slurmtop.model.access import (
     SlurmAccess,
     WayTried,
 )
+from slurmtop.model.gpu import GpuSample, NodeGpus
+from slurmtop.model.look import HostLook
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.triage.access import log_rows, slurm_rows, way_rows
@@ -125,9 +127,38 @@ def test_each_way_in_the_words_of_what_it_failed_with() -> None:
     assert rows[2].why == "as anna, in no job's cgroup"
 
 
+LOOK = HostLook(
+    host="gpu01",
+    gpus=NodeGpus(host="gpu01", samples=(GpuSample(index=0), GpuSample(index=1))),
+    sources=("nvidia-smi",),
+)
+
+
+def test_a_gpu_tool_counts_by_what_it_says_and_not_by_being_there() -> None:
+    tools = (("nvidia-smi", "/usr/bin/nvidia-smi"), ("dcgmi", "/usr/bin/dcgmi"))
+    node = replace(NODE, tools=tools)
+
+    def told(look: HostLook | None) -> list[AccessStatus]:
+        rows = by_source(node_rows(node, look=look))
+        return [rows[name].status for name in ("GPU values", "GPU activity (DCGM)")]
+
+    idle = AccessStatus.NOT_ASKED
+    assert told(None) == [idle, idle]
+    failure = Failure(Trouble.DOWN, "The NVIDIA driver of gpu01 does not run.")
+    assert told(HostLook(host="gpu01", failure=failure)) == [NO, idle]
+    why = by_source(node_rows(node, look=HostLook(host="gpu01", failure=failure)))["GPU values"].why
+    assert failure.sentence in why
+    assert told(LOOK) == [YES, NO]
+    assert told(replace(LOOK, sources=("nvidia-smi", "dcgmi"))) == [YES, YES]
+    hint = "DCGM on gpu01 has no profiling counters."
+    rows = by_source(node_rows(node, look=replace(LOOK, hints=(hint,))))
+    assert hint in rows["GPU activity (DCGM)"].why
+
+
 def test_a_node() -> None:
-    rows = by_source(node_rows(NODE, "4711"))
+    rows = by_source(node_rows(NODE, "4711", LOOK))
     assert rows["GPU values"].status is YES
+    assert rows["GPU values"].why.endswith(": 2 GPUs")
     assert rows["py-spy"].status is GONE
     assert "pip install py-spy" in rows["py-spy"].opens
     assert rows["stacks (ptrace)"].status is NO
@@ -164,8 +195,8 @@ def test_a_login_put_into_another_job_hides_the_gpus_of_this_one() -> None:
 
 def test_a_node_of_amd_needs_no_dcgm() -> None:
     tools = (("nvidia-smi", ""), ("rocm-smi", "/opt/rocm/bin/rocm-smi"), ("py-spy", "/b/py-spy"))
-    rows = by_source(node_rows(replace(NODE, tools=tools)))
-    assert rows["GPU values"].why == "/opt/rocm/bin/rocm-smi"
+    rows = by_source(node_rows(replace(NODE, tools=tools), look=LOOK))
+    assert rows["GPU values"].why == "/opt/rocm/bin/rocm-smi: 2 GPUs"
     assert "GPU activity (DCGM)" not in rows
     assert rows["py-spy"].status is YES
 
