@@ -242,8 +242,11 @@ class KernelEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLog:
-    """A node's kernel log as far as it is about GPUs. ``uuids``: bus id and UUID, as told."""
+    """A node's kernel log as far as it is about GPUs. ``uuids``: bus id and UUID, as told.
+    ``since`` is the time of the oldest line that was looked at, as printed, None where not told:
+    what was before is gone."""
 
     events: tuple[KernelEvent, ...] = ()
     uuids: tuple[tuple[str, str], ...] = ()
     failure: Failure | None = None
+    since: str | None = None

@@ -69,3 +69,15 @@ def test_where_nobody_says_how_many_the_job_holds_there_that_is_said() -> None:
     for found in (lines(4), lines(4, on_node(9, nodes=2))):
         ((text, _),) = told_of(found, "job 4711")
         assert "inside job 4711; how many that holds here is not known" in text
+
+
+def test_an_empty_answer_of_the_kernel_log_says_how_far_back_it_holds() -> None:
+    def says(log: KernelLog) -> str:
+        ((text, _),) = told_of(lines(8, kernel=log), "none in the kernel log")
+        return text
+
+    assert "which goes back to Mon May  5 09:00:00 2031" in says(
+        KernelLog(since="Mon May  5 09:00:00 2031")
+    )
+    assert "since the node started" in says(KernelLog(since="0.000000"))
+    assert "how far that goes back is not known" in says(KernelLog())

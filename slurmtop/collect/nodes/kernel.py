@@ -2,6 +2,8 @@
 read. Filtered on the node; nothing else of the log leaves it."""
 
 import math
+import re
+from dataclasses import replace
 
 from slurmtop.model.gpu import KernelLog
 from slurmtop.model.ports import Command, NodeUnreachable, Runner, RunnerError
@@ -13,8 +15,12 @@ KERNEL_SCRIPT_NAME = "slurmtop-kernel"
 INTERVAL_S = 60.0
 _TIMEOUT_S = 20.0
 _MAX_BYTES = 256 * 1024
+#: What the script says of the oldest line that the log still has: ``#slurmtop first [TIME]``.
+_FIRST = re.compile(rb"#slurmtop first \[?(?P<time>[^\]\r\n]{1,60})")
 
-#: The journal of a node that shows a stranger nothing is empty and ends with 0: no answer.
+#: The journal of a node that shows a stranger nothing is empty and ends with 0: no answer. The time
+#: of the oldest line that is still there is told too: dmesg keeps few lines, and the journal is
+#: read from its end.
 KERNEL_SCRIPT = r"""
 lim='timeout -k 2 8'; command -v timeout >/dev/null 2>&1 || lim=''
 want='NVRM|nvidia-nvswitch|SXid'
@@ -28,6 +34,9 @@ if [ $rc -ne 0 ]; then
   printf '%s\n' "$text" | head -n 3 >&2
   exit $rc
 fi
+printf '%s\n' "$text" | head -n 1 | sed -n \
+  -e 's/^\(\[[^]]\{1,40\}\]\).*/#slurmtop first \1/p' \
+  -e 's/^\([0-9]\{4\}-[^ ]\{1,40\}\).*/#slurmtop first \1/p'
 printf '%s\n' "$text" | grep -E "$want" | tail -n 400
 exit 0
 """
@@ -47,7 +56,9 @@ async def read_kernel_log(runner: Runner, host: str) -> KernelLog:
         return KernelLog(failure=error.failure)
     except RunnerError as error:
         return KernelLog(failure=Failure(Trouble.OTHER, str(error)))
-    log = parse_kernel(done.stdout, done.rc, done.stderr)
+    first = _FIRST.match(done.stdout)
+    since = None if first is None else first["time"].decode("utf-8", "replace").strip()
+    log = replace(parse_kernel(done.stdout, done.rc, done.stderr), since=since)
     if log.events or log.failure is not None or done.rc == 0:
         return log
     said = done.stderr.decode("utf-8", "replace").strip()

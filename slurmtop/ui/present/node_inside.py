@@ -1,8 +1,17 @@
 """What a look inside a node found: its GPUs, its kernel log, its network ports. Pure."""
 
+import re
 from collections.abc import Iterator
 
-from slurmtop.model.gpu import GpuSample, KernelEvent, Level, NodeGpus, ratio_text, util_text
+from slurmtop.model.gpu import (
+    GpuSample,
+    KernelEvent,
+    KernelLog,
+    Level,
+    NodeGpus,
+    ratio_text,
+    util_text,
+)
 from slurmtop.model.look import HostLook
 from slurmtop.model.nic import NicPort
 from slurmtop.model.snapshot import Trouble
@@ -197,9 +206,18 @@ def _no_events(card: NodeCard, width: int) -> list[Line]:
     if log is None or log.events:
         return []
     if log.failure is None:
-        return told("Xid", "none in the kernel log since the node started", width, "dim")
+        return told("Xid", f"none in the kernel log{_reach(log)}", width, "dim")
     opens = f" {_OPENS_KERNEL}" if log.failure.trouble is Trouble.DENIED else ""
     return told("Xid", f"{visible(log.failure.sentence)}{opens}", width, "dim")
+
+
+def _reach(log: KernelLog) -> str:
+    """How far it goes back: the log of a busy node is short."""
+    if log.since is None:
+        return ": how far that goes back is not known"
+    if re.fullmatch(r"0\.0{1,9}", log.since):
+        return " since the node started"
+    return f", which goes back to {visible(log.since)}; older ones are gone"
 
 
 def _event_text(event: KernelEvent) -> str:

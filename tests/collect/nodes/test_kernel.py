@@ -13,6 +13,7 @@ from slurmtop.model.snapshot import Failure, Trouble
 from tests.fakes import FakeRunner
 
 XID = "[Mon May  5 10:00:01 2031] NVRM: Xid (PCI:0000:3b:00): 79, pid=21180, name=python, fallen"
+FIRST = "#slurmtop first [Mon May  5 10:00:01 2031]\n"
 REFUSED = "dmesg: read kernel buffer failed: Operation not permitted"
 
 
@@ -84,6 +85,27 @@ def test_the_script_sends_lines_of_the_driver_only(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, XID + "\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "since"),
+    [
+        ("[Mon May  5 09:00:00 2031] usb 1-1: secret stick", "Mon May  5 09:00:00 2031"),
+        ("[    0.000000] Linux version 6.8.0", "0.000000"),
+        ("2031-05-05T09:00:00+0000 gpu05 kernel: secret", "2031-05-05T09:00:00+0000"),
+        ("secret without a time", None),
+    ],
+)
+async def test_how_far_the_log_reaches_back_is_told_and_nothing_else_of_its_first_line(
+    tmp_path: Path, line: str, since: str | None
+) -> None:
+    done = in_a_shell(tmp_path, dmesg=f"echo '{line}'; echo '[9.0] usb'")
+    assert "secret" not in done.stdout
+    assert "Linux" not in done.stdout
+    runner = FakeRunner()
+    runner.on("/bin/sh *", done.stdout)
+    log = await read_kernel_log(runner, "gpu05")
+    assert (log.since, log.events) == (since, ())
+
+
 def test_the_script_takes_the_journal_where_dmesg_is_closed(tmp_path: Path) -> None:
     closed = f"echo '{REFUSED}' >&2; exit 1"
     journal = f"echo 'kernel: Linux version'; echo '{XID}'"
@@ -96,7 +118,7 @@ def test_the_script_takes_the_journal_where_dmesg_is_closed(tmp_path: Path) -> N
 def test_the_script_asks_without_times_where_dmesg_knows_none(tmp_path: Path) -> None:
     old = f"[ $# = 0 ] || {{ echo 'invalid option' >&2; exit 1; }}; echo '{XID}'"
     done = in_a_shell(tmp_path, dmesg=old)
-    assert done.stdout == XID + "\n"
+    assert done.stdout == FIRST + XID + "\n"
 
 
 def test_a_log_without_the_driver_is_an_answer(tmp_path: Path) -> None:
