@@ -152,7 +152,8 @@ async def test_the_good_cards_beside_a_lost_one_are_read_on_and_their_node_answe
 ) -> None:
     library = Library(3, lost=1)
     monkeypatch.setattr("slurmtop.collect.nodes.nvml.importlib.import_module", lambda _: library)
-    clock, looks = FakeClock(), []
+    clock = FakeClock()
+    looks: list[HostLook] = []
     watch = GpuWatch(
         FakeNodes(clock), clock, ("gpu01",), looks.append, here="gpu01", dcgm=DcgmMode.OFF
     )
