@@ -116,8 +116,8 @@ class Source:
     tail: tuple[Where, ...] = ()
     """Its last few lines that are not blank, whatever they say."""
     notable: tuple[Where, ...] = ()
-    """Lines that call themselves errors or warnings, errors first: a few, to be shown where
-    nothing else explains the run."""
+    """Lines that call themselves errors or warnings, errors first: a few of those near its two
+    ends, to be shown where nothing else explains the run; no evidence by themselves."""
     dropped_events: int = 0
     """Events of kinds that came thousands of times, between the first and the last ones kept."""
 

@@ -92,12 +92,3 @@ class RankSeen(Event):
     on_host: str | None = None
     world: int | None = None
     method: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notable(Event):
-    """A line that calls itself an error or a warning. It goes into ``Source.notable``, never among
-    the events of :class:`~slurmtop.model.trace.Traces`: it is to be shown, not to be thought of.
-    """
-
-    error: bool

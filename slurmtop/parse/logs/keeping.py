@@ -17,12 +17,15 @@ from slurmtop.model.events.launch import WorkersRestart
 from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.trace import Event, Stamp, Where
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.notable import notable_of
 from slurmtop.parse.logs.peel import Prefix
 from slurmtop.parse.logs.raws import Block, Raw
 
 #: Lines at either end of a log whose times are looked at, whatever they say.
 _ENDS = 24
-#: Of these, so many at the end may be shown to a person.
+#: Lines at the end among which notable ones are looked for.
+_LATE = 200
+#: So many at the end may be shown to a person.
 _SHOWN = 8
 _FIRST_EVENTS = 3_000
 _LAST_EVENTS = 1_000
@@ -156,6 +159,7 @@ class Ends:
     def __init__(self) -> None:
         self._head: list[Raw] = []
         self._tail: list[Raw] = []
+        self._late: list[Raw] = []
         self._stamped: Where | None = None
 
     def see(self, block: Block) -> None:
@@ -163,12 +167,19 @@ class Ends:
         if len(self._head) < _ENDS:
             missing = _ENDS - len(self._head)
             self._head += _words(block, range(len(block.lines)), missing)
-        last = _words(block, range(len(block.lines) - 1, -1, -1), _ENDS)
-        self._tail = [*self._tail, *reversed(last)][-_ENDS:]
+        last = _words(block, range(len(block.lines) - 1, -1, -1), _LATE)
+        self._late = [*self._late, *reversed(last)][-_LATE:]
+        self._tail = self._late[-_ENDS:]
 
     def stamped(self, at: Where) -> None:
         if at.stamp is not None:
             self._stamped = at
+
+    def notable(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
+        """Errors and warnings among the first lines and the last ones."""
+        begun = {raw.offset for raw in self._head}
+        ends = [*self._head, *(raw for raw in self._late if raw.offset not in begun)]
+        return tuple(where(raw) for raw in notable_of((raw.text(), raw) for raw in ends))
 
     def tail(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
         """The last few lines."""

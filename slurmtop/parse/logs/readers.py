@@ -16,7 +16,6 @@ from slurmtop.parse.logs.launchers import LauncherReader
 from slurmtop.parse.logs.limits import LimitReader
 from slurmtop.parse.logs.line import Reader
 from slurmtop.parse.logs.nccl import NcclReader
-from slurmtop.parse.logs.notable import NotableReader
 from slurmtop.parse.logs.program import ProgramReader
 from slurmtop.parse.logs.python import PythonReader
 from slurmtop.parse.logs.ras_json import RasJsonReader
@@ -51,5 +50,4 @@ READERS: tuple[Callable[[], Reader], ...] = (
     CrashReader,
     PythonReader,
     ProgramReader,
-    NotableReader,
 )

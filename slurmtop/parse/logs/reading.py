@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any
 
 from slurmtop.model.events.nccl import Call, CommCalls
-from slurmtop.model.events.program import Notable
 from slurmtop.model.trace import Event, Source, Traces, Where
 from slurmtop.parse.logs.calls import CallLines, call_in
 from slurmtop.parse.logs.gate import Gate, Mask
@@ -24,7 +23,6 @@ from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Hosts, Orders
 from slurmtop.parse.logs.line import Message, Reader
 from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, may_go_on, pieces
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
-from slurmtop.parse.logs.notable import NotableReader
 from slurmtop.parse.logs.peel import Prefix, inherit, peel, shown_text
 from slurmtop.parse.logs.program import ProgramReader
 from slurmtop.parse.logs.raws import Block, Raw, RawLines
@@ -66,7 +64,6 @@ class SourceReader:
         self._attempts = Attempts()
         self._orders = Orders()
         self._calls = CallLines()
-        self._marked: list[Notable] = []
         self._hosts = Hosts()
         self._read = 0
         self._unread: list[tuple[int, int]] = []
@@ -108,7 +105,7 @@ class SourceReader:
             "last_stamped": last_stamped,
             "spacing_s": spacing_s,
             "tail": self._ends.tail(self._where_of),
-            "notable": self._notable(),
+            "notable": self._ends.notable(self._where_of),
             "dropped_events": self._events.dropped,
         }
         source = Source(name=self._name, **{**fields, **source_fields})
@@ -249,15 +246,8 @@ class SourceReader:
             self._hosts.glued(prefix)
         return self._where(raw, prefix, shown_text(text, [], prefix))
 
-    def _notable(self) -> tuple[Where, ...]:
-        """Errors first, each kind in order."""
-        return tuple(one.at for one in sorted(self._marked, key=lambda one: not one.error))
-
     def _keep(self, events: Iterable[Event]) -> None:
         for event in events:
-            if isinstance(event, Notable):
-                self._marked.append(event)
-                continue
             self._events.add(event)
             self._attempts.told(event)
 
@@ -327,9 +317,7 @@ def _gate_of(readers: Sequence[Reader]) -> Gate:
     gate = _GATES.get(words)
     if gate is None:
         passing = frozenset(
-            at
-            for at, reader in enumerate(readers)
-            if isinstance(reader, ProgramReader | NotableReader)
+            at for at, reader in enumerate(readers) if isinstance(reader, ProgramReader)
         )
         if len(_GATES) >= _MOST_GATES:
             _GATES.clear()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.model.events.launch import WorkersOutOfMemory
-from slurmtop.model.events.program import Notable, PyException
+from slurmtop.model.events.program import PyException
 from slurmtop.model.events.reports import BenchRow
 from slurmtop.model.events.system import Limit, LimitHit, Xid
 from slurmtop.model.events.torch import FingerprintMismatch, GlooError, GlooTrouble
@@ -13,7 +13,7 @@ from slurmtop.parse.logs.bench import BenchReader
 from slurmtop.parse.logs.kernel_words import KernelReader
 from slurmtop.parse.logs.launchers import LauncherReader
 from slurmtop.parse.logs.limits import LimitReader
-from slurmtop.parse.logs.notable import NotableReader
+from slurmtop.parse.logs.notable import notable_of
 from slurmtop.parse.logs.python import PythonReader
 from slurmtop.parse.logs.reading import read_bytes
 from slurmtop.parse.logs.torch_checks import CheckReader
@@ -23,18 +23,14 @@ from tests.parse.logs.messages import read
 
 def test_errors_and_warnings_are_kept_each_form_once_and_few_of_them() -> None:
     lines = ["step 1 fine", "WARNING: slow disk 7", "WARNING: slow disk 9", "sync timed out"]
-    events = [one for one in read(NotableReader(), lines) if isinstance(one, Notable)]
-    assert [(one.at.text, one.error) for one in events] == [
-        ("WARNING: slow disk 7", False),
-        ("sync timed out", True),
-    ]
+    assert notable_of(zip(lines, range(4), strict=True)) == (3, 1)
     many = [f"ERROR {chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(100)]
-    assert len(read(NotableReader(), many)) == 6
+    assert notable_of(zip(many, range(100), strict=True)) == (0, 1, 2, 97, 98, 99)
 
 
 @given(st.lists(st.text(max_size=80), max_size=10))
 def test_any_text_is_kept_or_not_without_an_error(lines: list[str]) -> None:
-    read(NotableReader(), lines)
+    notable_of((line, None) for line in lines)
 
 
 def test_notable_lines_and_the_last_ones_stand_with_their_source_and_are_no_events() -> None:
@@ -42,7 +38,14 @@ def test_notable_lines_and_the_last_ones_stand_with_their_source_and_are_no_even
     (source,) = (traces := read_bytes("a.log", data)).sources
     assert [at.text for at in source.notable] == ["ERROR: disk is odd", "WARNING: no cache"]
     assert [at.text for at in source.tail][-1] == "last words"
-    assert not traces.has(Notable)
+    assert traces.events == ()
+
+
+def test_warnings_far_from_both_ends_of_a_long_log_are_not_kept() -> None:
+    far = b"".join(b"line\n" for _ in range(300))
+    data = b"WARNING: first\n" + far + b"WARNING: middle\n" + far + b"WARNING: last\n"
+    (source,) = read_bytes("a.log", data).sources
+    assert [at.text for at in source.notable] == ["WARNING: first", "WARNING: last"]
 
 
 @pytest.mark.parametrize(
