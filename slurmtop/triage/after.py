@@ -45,6 +45,19 @@ def steps_after(
     return tuple(steps)
 
 
+def steps_while_hung(subject: Subject) -> tuple[NextStep, ...]:
+    """What ends a job that will not go on by itself, the one that runs it again first."""
+    detail = subject.detail
+    steps = []
+    if detail is not None and detail.requeueable is True and detail.batch is not False:
+        why = "same id, runs from the start of its script; stacks and GPU state are gone then"
+        command = subject.command("scontrol", f"requeue {subject.id}")
+        steps.append(subject.write("run it again", command, why))
+    why = "its GPUs are held for nothing; stacks and GPU state are gone then"
+    steps.append(subject.write("end it", subject.command("scancel", subject.id), why))
+    return tuple(steps)
+
+
 def _node_steps(subject: Subject, culprits: tuple[Culprit, ...]) -> list[NextStep]:
     if culprits and culprits[0].host is not None:
         host = shlex.quote(culprits[0].host)

@@ -23,6 +23,7 @@ from slurmtop.model.verdict import (
     State,
     Verdict,
 )
+from slurmtop.triage.after import steps_while_hung
 from slurmtop.triage.catalogue import SLURM, TIMEOUTS, family_of
 from slurmtop.triage.ended import memory_text
 from slurmtop.triage.subject import Subject, ran_text, read_logs, sacct_evidence
@@ -257,14 +258,19 @@ def _of_running(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
     if not broken or going_on:
         return by_slurm
     if logs.state is State.HUNG:
-        return _alive(by_slurm, logs, State.HUNG, f"stuck: {logs.summary}")
+        return _hung(subject, by_slurm, logs, f"stuck: {logs.summary}")
     summary = f"still running, but it has failed: {logs.summary}"
     waited = logs.collective is not None or family_of(logs.cls) == TIMEOUTS
     if waited or not _written_just_now(subject):
-        return _alive(by_slurm, logs, State.HUNG, summary)
+        return _hung(subject, by_slurm, logs, summary)
     # It may be about to end, or its script goes on with the next step.
     summary = f"a part of it has failed, and its log is still written: {logs.summary}"
     return _alive(by_slurm, logs, State.UNKNOWN, summary)
+
+
+def _hung(subject: Subject, by_slurm: Verdict, logs: Verdict, summary: str) -> Verdict:
+    verdict = _alive(by_slurm, logs, State.HUNG, summary)
+    return dataclasses.replace(verdict, next=(*verdict.next, *steps_while_hung(subject)))
 
 
 def _written_just_now(subject: Subject) -> bool:

@@ -231,6 +231,18 @@ def test_a_running_job_whose_log_tells_a_stall_is_hung(text: str, words: str) ->
     assert verdict.evidence[0].text == alone.evidence[0].text
 
 
+def test_what_ends_a_hung_job_comes_last_and_changes_something() -> None:
+    logs = (log(progress=STEP),)
+    steps = told("RUNNING", "0:0", TIMED_OUT, logs=logs).next
+    effects = [step.effect for step in steps]
+    assert effects == sorted(effects), "what only reads comes first"
+    ends = [step.command.split()[0] for step in steps[-2:]]
+    assert ends == ["scontrol", "scancel"]
+    no_requeue = told("RUNNING", "0:0", TIMED_OUT, logs=logs, detail_changes={"requeueable": False})
+    assert not any("requeue" in step.command for step in no_requeue.next)
+    assert no_requeue.next[-1].command.split()[0] == "scancel"
+
+
 def test_a_running_job_that_made_steps_since_is_not_hung() -> None:
     text = RAISED + "step 3/60 loss=2.3\nstep 4/60 loss=2.3\n"
     verdict = told("RUNNING", "0:0", text, logs=(log(progress=STEP),))
