@@ -120,6 +120,17 @@ class GpuFeed:
         if watch is not None:
             watch.watching.poke()
 
+    def in_view(self, view: str, hosts: Sequence[str]) -> None:
+        """Which nodes of a view a person sees just now, the most important ones first."""
+        watch = self._watches.get(view)
+        if watch is not None:
+            watch.watching.in_view(hosts)
+
+    def in_turn(self, view: str) -> int:
+        """How many nodes of a view are not kept fresh: they are looked at one after the other."""
+        watch = self._watches.get(view)
+        return 0 if watch is None else watch.watching.in_turn
+
     def watched(self, view: str) -> bool:
         """Is a watch of that view there (it may be paused)?"""
         return view in self._watches

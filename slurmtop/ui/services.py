@@ -57,12 +57,19 @@ class GpuWatching(Protocol):
     """Looks at the GPUs of some nodes while a view is shown.
 
     ``run`` loops until it is cancelled and then leaves nothing running on any node; ``poke``
-    tries at once what has failed. It never raises for a node that does not answer.
+    tries at once what has failed. It never raises for a node that does not answer. Of very many
+    nodes those that ``in_view`` names are kept fresh, the first ones before all; ``in_turn`` is how
+    many others there are, which are looked at one after the other.
     """
+
+    @property
+    def in_turn(self) -> int: ...
 
     async def run(self) -> None: ...
 
     def poke(self) -> None: ...
+
+    def in_view(self, hosts: Sequence[str]) -> None: ...
 
 
 class WatchGpus(Protocol):

@@ -69,7 +69,8 @@ class FakeWatch:
         self, hosts: Sequence[str], job: Job | None, on_look: Callable[[HostLook], None]
     ) -> None:
         self.hosts, self.job, self.on_look = tuple(hosts), job, on_look
-        self.started = self.ended = self.pokes = 0
+        self.started = self.ended = self.pokes = self.in_turn = 0
+        self.seen: tuple[str, ...] = ()
         self.leaving = asyncio.Event()
         """While it is not set, an end takes as long as a node that hangs."""
         self.leaving.set()
@@ -87,6 +88,9 @@ class FakeWatch:
 
     def poke(self) -> None:
         self.pokes += 1
+
+    def in_view(self, hosts: Sequence[str]) -> None:
+        self.seen = tuple(hosts)
 
 
 class GpuBench(JobBench):

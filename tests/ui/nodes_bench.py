@@ -60,7 +60,7 @@ class Watch:
         self, hosts: tuple[str, ...], job: Job | None, on_look: Callable[[HostLook], None]
     ) -> None:
         self.hosts, self.job, self.on_look = hosts, job, on_look
-        self.pokes = 0
+        self.pokes = self.in_turn = 0
         self.closed = False
 
     async def run(self) -> None:
@@ -71,6 +71,9 @@ class Watch:
 
     def poke(self) -> None:
         self.pokes += 1
+
+    def in_view(self, hosts: Sequence[str]) -> None:
+        """Few nodes: all of them are kept fresh."""
 
 
 class NodesBench(Bench):

@@ -250,6 +250,28 @@ async def test_it_pauses_while_nobody_is_there_and_ends_with_the_app() -> None:
     assert not bench.watch.runs()
 
 
+async def test_of_many_nodes_those_in_view_are_kept_fresh_and_the_others_counted() -> None:
+    bench = GpuBench()
+    app = bench.app()
+    many = replace(TWO_NODES, nodes="n[0001-1000]", node_count=1_000, tres=Tres(gpus=8_000))
+    async with app.run_test(size=(140, 40)) as pilot:
+        tab = await bench.gpus(pilot, many)
+        bench.watch.in_turn = 936
+        bench.look(make_gpus("n0001"))
+        await bench.told(pilot)
+        page = tab.grid.page
+        assert bench.watch.seen[0] == "n0001"
+        assert set(bench.watch.seen) == {f"n{at:04}" for at in range(1, page + 5)}
+        assert "64 watched, the others in turn" in screen_text(app)
+        await bench.press(pilot, "G")
+        await bench.advance(pilot, 2)
+        assert bench.watch.seen[0] == "n1000"
+        assert set(bench.watch.seen) == {f"n{at:04}" for at in range(1_000 - page - 3, 1_001)}
+        await bench.press(pilot, "p")
+        await bench.advance(pilot, 2)
+        assert bench.watch.seen == ("n1000",)
+
+
 async def test_a_job_that_ends_or_moves_is_followed() -> None:
     bench = GpuBench()
     app = bench.app()

@@ -115,6 +115,7 @@ class HostWatch:
         self._poked = asyncio.Event()
         self._answered = asyncio.Event()
         self._unreachable = False
+        self._again_at = 0.0
 
     async def run(self) -> None:
         """Watch until cancelled; then nothing of it runs on the node."""
@@ -127,10 +128,25 @@ class HostWatch:
         try:
             await asyncio.gather(*tasks)
         finally:
+            # What an exporter says from now on is newer than the last round.
+            self._fresh = False
             ending = spawn(cancel_and_wait(*tasks), name=f"GPUs of {self._host}: end")
             timer = spawn(self._clock.sleep(_CLOSE_S), name=f"GPUs of {self._host}: end limit")
             await asyncio.wait((ending, timer), return_when=asyncio.FIRST_COMPLETED)
             timer.cancel()
+
+    async def look(self) -> None:
+        """One look, while it is not run; none where the node is to be left alone for now.
+
+        What is read beside the values (processes, counters of DCGM) stays as it was.
+        """
+        if self._clock.monotonic() < self._again_at:
+            return
+        while (wait_s := await self._try(stream=False)) <= 0:
+            # The tool that was asked for is not there; now that is known.
+            continue
+        self._again_at = self._clock.monotonic() + (wait_s if self.failing else 0.0)
+        self._fresh = False
 
     @property
     def failing(self) -> bool:
@@ -139,7 +155,7 @@ class HostWatch:
     def poke(self) -> None:
         """Try at once what has failed; a driver that hangs is left alone all the same."""
         if self.failing:
-            self._failures = 0
+            self._failures, self._again_at = 0, 0.0
             self._poked.set()
 
     def told(self, told: Told) -> None:
@@ -156,23 +172,26 @@ class HostWatch:
     async def _values(self) -> None:
         while True:
             self._poked.clear()
-            place = Place(self._gate, self._clock)
-            await place.take()
-            try:
-                wait_s = await self._look_on(place)
-            except NodeUnreachable as error:
-                self._unreachable, self._fresh = True, False
-                wait_s = self._failed(error.failure)
-            except RunnerError as error:
-                self._fresh = False
-                wait_s = self._failed(Failure(Trouble.LOCAL, str(error)))
-            finally:
-                place.give()
+            wait_s = await self._try(stream=True)
             self._answered.set()
             await self._rest(wait_s)
 
-    async def _look_on(self, place: Place) -> float:
-        """One way of asking, for as long as it goes well; how long to rest then."""
+    async def _try(self, *, stream: bool) -> float:
+        """Ask in one way, by one look or for as long as it goes well; how long to rest then."""
+        place = Place(self._gate, self._clock)
+        await place.take()
+        try:
+            return await self._look_on(place, stream=stream)
+        except NodeUnreachable as error:
+            self._unreachable, self._fresh = True, False
+            return self._failed(error.failure)
+        except RunnerError as error:
+            self._fresh = False
+            return self._failed(Failure(Trouble.LOCAL, str(error)))
+        finally:
+            place.give()
+
+    async def _look_on(self, place: Place, *, stream: bool) -> float:
         if self._nvml is not None and not self._memory.no_nvml:
             return await self._by_nvml(self._nvml, place)
         if self._memory.driver_rests(self._clock):
@@ -183,7 +202,7 @@ class HostWatch:
         if self._memory.no_nvidia_smi:
             return await self._by_amd(place)
         slow = self._memory.took_s is not None and self._memory.took_s > SLOW_S
-        if slow:
+        if slow or not stream:
             node, beside = await ask_once(self._runner, self._clock, self._host, self._memory)
             self._take_beside(beside)
             return self._good_or_not(node, SMI, place)

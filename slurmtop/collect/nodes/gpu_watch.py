@@ -13,6 +13,7 @@ from slurmtop.collect.nodes.dcgmi import DcgmMode, dcgm_once, wanted_ids
 from slurmtop.collect.nodes.exporter import EVERY_S, Exporters, Told
 from slurmtop.collect.nodes.gpu_host import DCGM, SMI, TOLD_FRESH_S, HostWatch
 from slurmtop.collect.nodes.gpu_script import FIRST_ANSWER_S
+from slurmtop.collect.nodes.gpu_turns import Turns
 from slurmtop.collect.nodes.host_memory import HostMemory, Memories
 from slurmtop.collect.nodes.nvidia_smi import ask_once
 from slurmtop.collect.nodes.nvml import NvmlReader
@@ -79,12 +80,20 @@ class GpuWatch:
             )
             for host in hosts
         }
+        self._turns = Turns(self._hosts, clock)
+
+    @property
+    def in_turn(self) -> int:
+        """How many of the nodes have no stream and are looked at one after the other."""
+        return self._turns.in_turn
+
+    def in_view(self, hosts: Sequence[str]) -> None:
+        """Which of the nodes a person sees: of many, these have a stream."""
+        self._turns.in_view(hosts)
 
     async def run(self) -> None:
         """Watch until cancelled. Returns then within a few seconds, whatever hangs where."""
-        tasks = [
-            spawn(watch.run(), name=f"GPU watch of {host}") for host, watch in self._hosts.items()
-        ]
+        tasks = [spawn(self._turns.run(), name="GPU watches")]
         if self._exporters is not None and self._exporters.set_up:
             tasks.append(spawn(self._ask_exporters(self._exporters), name="GPU exporters"))
         try:
@@ -100,6 +109,7 @@ class GpuWatch:
             if watch.failing:
                 self._try_again(host)
                 watch.poke()
+                self._turns.again(host)
 
     async def _ask_exporters(self, exporters: Exporters) -> None:
         while True:

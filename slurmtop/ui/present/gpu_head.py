@@ -43,7 +43,8 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuHead:
-    """``held`` is what Slurm gave the job (:func:`held_text`). ``verdict`` is what the GPUs alone
+    """``held`` is what Slurm gave the job (:func:`held_text`). Of the rows ``in_turn`` are not kept
+    fresh, but looked at one after the other. ``verdict`` is what the GPUs alone
     say of the job, ``odd`` those that stand out by ``metric``."""
 
     metric: GpuMetric
@@ -54,6 +55,7 @@ class GpuHead:
     odd: Sequence[Odd] = ()
     paused: bool = False
     over: bool = False
+    in_turn: int = 0
     chart: str = ""
 
 
@@ -90,6 +92,10 @@ def _summary(head: GpuHead, rows: Sequence[GridRow], now: datetime, *, short: bo
     parts: list[Line] = [((head.held + where, ""),)]
     whole = len(answered) == len(rows)
     parts.append(((f"{len(answered)} of {len(rows)} answered", "" if whole else "warn"),))
+    if 0 < head.in_turn < len(rows) and not (head.over or head.paused):
+        live = len(rows) - head.in_turn
+        others = f"{live} live" if short else f"{live} watched, the others in turn"
+        parts.append(((others, "dim"),))
     if not answered:
         return parts
     values = [

@@ -46,6 +46,8 @@ _CHART_AND_DETAIL = 26
 #: Ranks are told from the processes of all nodes where there are no more than this.
 _RANKS_NODES = 32
 _SPARK_POINTS = 30
+#: Rows above and below those in view that are kept fresh as well.
+_BESIDE_VIEW = 4
 
 
 class GpusTab(Vertical):
@@ -156,9 +158,18 @@ class GpusTab(Vertical):
     def second_passed(self) -> None:
         """What ticks is painted again: ages, next tries."""
         if self._shown:
+            self._tell_view()
             self._head.refresh()
             self._detail.refresh()
             self.grid.second_passed()
+
+    def _tell_view(self) -> None:
+        """Of very many nodes those in view are kept fresh, with the one under the cursor and those
+        of the chart."""
+        row = self.row
+        first = () if row is None else (row, *self._charted_nodes())
+        near = () if self.charted else self.grid.near(_BESIDE_VIEW)
+        self._feed.in_view(self._view, [one.host for one in (*first, *near)])
 
     def _now(self) -> datetime:
         return self._services.data_now()
@@ -236,6 +247,7 @@ class GpusTab(Vertical):
             odd=tuple(model.odd.values()),
             paused=self._feed.paused,
             over=self._why is Why.OVER,
+            in_turn=self._feed.in_turn(self._view),
             chart=charted,
         )
         return head_lines(head, rows, self._now(), width)

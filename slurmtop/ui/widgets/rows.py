@@ -99,6 +99,13 @@ class Rows(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         """Rows that fit below the header line."""
         return max(1, self.scrollable_content_region.height - 1)
 
+    def near(self, more: int) -> Sequence[R]:
+        """The rows in view, then up to ``more`` above them and as many below."""
+        first = max(0, round(self.scroll_y))
+        end = first + self.page
+        beside = (*self.rows[end : end + more], *self.rows[max(0, first - more) : first])
+        return (*self.rows[first:end], *beside)
+
     def show(self, rows: Sequence[R], cursor: int, *, old: bool, notice: tuple[Line, ...]) -> None:
         """Replace what is shown. The line under the cursor keeps its height on the screen."""
         same_length = len(rows) == len(self.rows)
