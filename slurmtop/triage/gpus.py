@@ -119,8 +119,8 @@ def _silent(gpu: GpuSample) -> Iterator[Finding]:
     if measured(gpu):
         return
     texts = [bare for name, text in gpu.words if name in _MEASURED and (bare := _error(text))]
-    # One alone may be that of a sensor.
-    if len(texts) > 1:
+    # One alone may be that of a sensor; a lost card says so itself.
+    if len(texts) > 1 and not any(text.casefold() in _FATAL for text in texts):
         shown = visible(texts[0])[:_WORD_CHARS]
         yield Finding(Level.CRITICAL, f"no value of it can be read ({shown})")
 
