@@ -12,10 +12,12 @@ of each communicator are kept. A line is printed when the call is made, not when
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from slurmtop.model.events.nccl import Call
+from slurmtop.parse.logs.call_forms import Told, Wiring, may_be_broken, told_of, wiring_of
+from slurmtop.parse.logs.forms import Forms
 from slurmtop.parse.logs.raws import Block, Raw
 
 #: Newest collectives kept of a communicator, and of one once there are many.
@@ -25,6 +27,10 @@ _MANY_COMMS = 512
 _MOST_COMMS = 8_192
 _MOST_PEERS = 4_096
 _MOST_SEEN = 50_000
+#: Where one line in so many is a call, all lines are looked at one by one.
+_MANY_CALLS = 8
+_CALL_WORDS = (b"opCount", b"NCCL CALL nccl")
+_OTHER = Told.NONE_OF_THESE
 #: Blocks that are held as they are, because most of their calls will not be kept.
 _RECENT_BLOCKS = 4
 _COLON = ord(":")
@@ -42,10 +48,6 @@ _WRITER = re.compile(rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10}$")
 _INSIDE = re.compile(_WHO + _COLL)
 #: What may stand in front of a host: nothing, or something that ends a tag.
 _FREE = re.compile(rb"(?:^|[\s\])>:|])$")
-_BROKEN = re.compile(
-    rb"INFO (?:All\w{1,12}|Reduce\w{0,10}|Broadcast|Send|Recv|Gather|Scatter)(?:: ?o?p?C?o?u?n?)?$"
-    rb"|sendbuff 0x|recvbuff 0x| comm 0x[0-9a-f]{1,16} \[nranks=\d{1,10}\] stream"
-)
 _CALLED = (
     rb"([^\s:\[\]<>|]{0,253}:\d{1,10}):\d{1,10} NCCL CALL nccl([A-Z]\w{2,30})"
     rb"\((?:0x)?[0-9a-f]{1,16},(?:0x)?[0-9a-f]{1,16},\d{1,20},\d{1,3},\d{1,20},(-?\d{1,10}),"
@@ -61,14 +63,6 @@ _CALL_DETAIL = re.compile(
     r"NCCL CALL nccl([A-Z]\w{2,30})\(\w{1,18},\w{1,18},(\d{1,20}),(\d{1,3}),(\d{1,20}),"
     r"(-?\d{1,10}),"
 )
-#: Rings, trees and channels: one of each kind of a process tells all.
-_WIRING = re.compile(
-    rb"(?:(?:Channel|Ring) \d{1,4}(?:/\d{1,4})? : \d{1,7}(?:\[\w{1,12}\])? -> "
-    rb"\d{1,7}(?:\[\w{1,12}\])?(?: \[\w{4,7}\])? via ([^:]{1,120})"
-    rb"|((?:Channel|Ring|Trees?|NVLS Trees|CollNet|Pattern)\b)[^>:]{0,40}[ :]"
-    rb"[-\d >/\[\]:|]{0,400})[ \r]*$"
-)
-_DIGITS = re.compile(rb"[\d()]+")
 _TIME = re.compile(rb"\d\d:\d\d:\d\d[.,\dZ+:]*|\d{4}-\d\d-\d\d")
 
 
@@ -163,16 +157,25 @@ class CallLines:
         self.broken = 0
         """Calls of which only a part was found: cut lines, lines torn by another writer."""
 
-    def take(self, block: Block) -> list[int] | range:
-        """The places of the lines that are none of these, or hold more than one."""
+    def take(self, block: Block, forms: Forms) -> list[int] | range:
+        """The places of the lines that are none of these, or hold more than one.
+
+        ``forms`` are those of the block's lines.
+        """
         lines = block.lines
-        if not any(b"INFO" in line or b"NCCL" in line for line in lines):
-            return range(len(lines))
         rest: list[int] = []
+        look: Iterable[tuple[int, bytes]] = enumerate(lines)
+        # Numbers of calls are hexadecimal: each call may have a form of its own.
+        if sum(map(forms.text.count, _CALL_WORDS)) * _MANY_CALLS < len(lines):
+            told = {form: kind for form in forms.kinds if (kind := told_of(form)) is not _OTHER}
+            if not told:
+                return range(len(lines))
+            single, rest = self._by_form(forms, lines, told)
+            look = zip(single, map(lines.__getitem__, single), strict=True)
         new: dict[CommLines, list[int]] = {}
         comms = self._comms
         match = _LINE.match
-        for index, line in enumerate(lines):
+        for index, line in look:
             found = match(line)
             if found is None:
                 if self._other(line, index, new):
@@ -185,18 +188,19 @@ class CallLines:
                 continue
             if op_count != lines_of.op_count:
                 lines_of.moves = True
-            places = new.get(lines_of)
-            if places is None:
-                places = new[lines_of] = []
+            places_of = new.get(lines_of)
+            if places_of is None:
+                places_of = new[lines_of] = []
             if len(op) == 4:
                 index = _point_to_point(lines_of, op, peer, index)
-            places.append(index)
+            places_of.append(index)
+        rest.sort()
         if self._torn:
             self._take_torn(new)
-            for places in new.values():
-                places.sort(key=_place)
-        for lines_of, places in new.items():
-            lines_of.add(block, places)
+            for places_of in new.values():
+                places_of.sort(key=_place)
+        for lines_of, places_of in new.items():
+            lines_of.add(block, places_of)
         self._recent.append((block, list(new)))
         if len(self._recent) > _RECENT_BLOCKS:
             old, touched = self._recent.popleft()
@@ -215,6 +219,32 @@ class CallLines:
         """The hosts of all processes."""
         return {who.rpartition(b":")[0].decode("utf-8", "replace") for who, _ in self._comms}
 
+    def _by_form(
+        self, forms: Forms, lines: Sequence[bytes], told: dict[bytes, Wiring | Told]
+    ) -> tuple[list[int], list[int]]:
+        """The lines that are to be looked at one by one, and those that are none of these.
+
+        Of the wiring of a process the first line of each kind is among the latter.
+        """
+        single: list[int] = []
+        first: list[tuple[int, tuple[bytes, bytes]]] = []
+        for form, places in forms.places(told).items():
+            kind = told[form]
+            if isinstance(kind, Wiring):
+                first += kind.firsts(lines, places)
+            else:
+                single += places
+        rest = [at for at, form in enumerate(forms.of) if form not in told]
+        rest += [at for at, key in sorted(first) if self._is_first(key)]
+        return sorted(single), rest
+
+    def _is_first(self, key: tuple[bytes, bytes]) -> bool:
+        if key in self._seen:
+            return False
+        if len(self._seen) < _MOST_SEEN:
+            self._seen.add(key)
+        return True
+
     def _other(self, line: bytes, index: int, new: dict[CommLines, list[int]]) -> bool:
         """A line with prefixes, torn, or of another kind; true where it is still to be read."""
         if b"opCount" in line:
@@ -222,12 +252,10 @@ class CallLines:
                 return False
             self._torn.append((line, index))
             return True
-        at = line.find(b"INFO ")
-        if at >= 0:
-            wiring = _WIRING.match(line, at + 5)
-            if wiring is not None:
-                return self._first_of_kind(line[:at], wiring)
-        if (at >= 0 or b"buff 0x" in line or b"[nranks=" in line) and _BROKEN.search(line):
+        wiring = wiring_of(line)
+        if wiring is not None:
+            return self._is_first((line[wiring.start : wiring.end], wiring.kind))
+        if may_be_broken(line):
             self.broken += 1
             return True
         if b"NCCL CALL nccl" in line:
@@ -237,18 +265,6 @@ class CallLines:
             who, op, peer, comm = call.groups()
             self._add(self._traced, line[: call.start()], (who, op, None, peer, comm), new, index)
             return False
-        return True
-
-    def _first_of_kind(self, head: bytes, wiring: re.Match[bytes]) -> bool:
-        words = head.split()
-        key = (
-            words[_token(words)] if len(words) > 2 else head,
-            _DIGITS.sub(b"", wiring[1] or wiring[2]),
-        )
-        if key in self._seen:
-            return False
-        if len(self._seen) < _MOST_SEEN:
-            self._seen.add(key)
         return True
 
     def _prefixed(self, line: bytes, index: int, new: dict[CommLines, list[int]]) -> bool:

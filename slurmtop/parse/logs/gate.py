@@ -12,7 +12,10 @@ one form and one writer in one block only the first and the last ones are shown.
 import re
 from collections.abc import Sequence
 
+from slurmtop.parse.logs.forms import Forms
+
 _NO_DIGITS = b"0123456789"
+_ZERO = b"0"
 _MOST_FORMS = 20_000
 _LONGEST_FORM = 400
 
@@ -61,6 +64,7 @@ class Gate:
         self._runs: dict[bytes, tuple[int, ...]] = {}
         self._passing = passing
         self._masks: dict[bytes, Mask] = {}
+        self._kinds: dict[bytes, _Kind] = {}
 
     def of(self, line: bytes) -> Mask:
         """The readers that are to see this line."""
@@ -70,22 +74,39 @@ class Gate:
             mask = self._learn(form)
         return self._sure(mask, line) if mask else mask
 
-    def pick(self, lines: Sequence[bytes]) -> dict[int, Mask]:
-        """The lines of a block that are worth a look, with their readers."""
-        masks = self._masks
+    def pick(self, lines: Sequence[bytes], forms: Forms | None = None) -> dict[int, Mask]:
+        """The lines that are worth a look, with their readers; ``forms`` are those of ``lines``."""
+        forms = Forms(lines) if forms is None else forms
+        known = self._kinds
+        wanted: dict[bytes, _Kind] = {}
+        for form in forms.kinds:
+            kind = known.get(form)
+            if kind is None:
+                kind = self._kind(form)
+            if kind.mask:
+                wanted[form] = kind
+        if not wanted:
+            return {}
+        alike: dict[bytes, list[tuple[_Kind, list[int]]]] = {}
+        for form, places in forms.places(wanted).items():
+            kind = wanted[form]
+            alike.setdefault(kind.bare, []).append((kind, places))
         out: dict[int, Mask] = {}
-        forms: dict[bytes, list[int]] = {}
-        for at, line in enumerate(lines):
-            form = line.translate(None, _NO_DIGITS)
-            mask = masks.get(form)
-            if mask is None:
-                mask = self._learn(form)
-            if mask:
-                forms.setdefault(form, []).append(at)
-        for form, places in forms.items():
-            self._pick_form(masks.get(form) or self._learn(form), lines, places, out)
+        for parts in alike.values():
+            self._pick_alike(lines, parts, out)
         self._drop_passing(lines, out)
         return dict(sorted(out.items()))
+
+    def _kind(self, form: bytes) -> "_Kind":
+        """What is known of all lines of this form."""
+        bare = form.translate(None, _NO_DIGITS)
+        mask = self._masks.get(bare)
+        kind = _Kind(form, bare, self._learn(bare) if mask is None else mask)
+        if len(form) <= _LONGEST_FORM:
+            if len(self._kinds) >= _MOST_FORMS:
+                self._kinds.clear()
+            self._kinds[form] = kind
+        return kind
 
     def _drop_passing(self, lines: Sequence[bytes], out: dict[int, Mask]) -> None:
         """Of very many lines that tell of progress alone the first and the last stay."""
@@ -100,23 +121,30 @@ class Gate:
         for at in places[_MOST_PASSING // 3 : -(2 * _MOST_PASSING // 3)]:
             del out[at]
 
-    def _pick_form(
-        self, mask: Mask, lines: Sequence[bytes], places: list[int], out: dict[int, Mask]
+    def _pick_alike(
+        self,
+        lines: Sequence[bytes],
+        parts: Sequence[tuple["_Kind", list[int]]],
+        out: dict[int, Mask],
     ) -> None:
+        """Lines that are the same without their digits: of each writer those at the ends."""
+        mask = parts[0][0].mask
         ends = _ENDS_PASSING if self._passing.issuperset(mask) else _ENDS_SHOWN
-        if len(places) > 2 * ends:
+        if sum(len(places) for _, places in parts) <= 2 * ends:
+            groups = [places for _, places in parts]
+        else:
             writers: dict[tuple[bytes, ...], list[int]] = {}
-            for at in places:
-                writers.setdefault(_writer(lines[at]), []).append(at)
-            places = [
-                at
-                for of_one in writers.values()
-                for at in (of_one if len(of_one) <= 2 * ends else of_one[:ends] + of_one[-ends:])
-            ]
-        for at in places:
-            sure = self._sure(mask, lines[at])
-            if sure:
-                out[at] = sure
+            for kind, places in parts:
+                kind.by_writer(lines, places, writers)
+            groups = list(writers.values())
+            if len(parts) > 1:
+                for group in groups:
+                    group.sort()
+        for group in groups:
+            for at in group if len(group) <= 2 * ends else group[:ends] + group[-ends:]:
+                sure = self._sure(mask, lines[at])
+                if sure:
+                    out[at] = sure
 
     def _learn(self, form: bytes) -> Mask:
         """Only words whose longest run of letters stands in one of the form's can be in it."""
@@ -155,14 +183,60 @@ class Gate:
         )
 
 
-def _writer(line: bytes) -> tuple[bytes, ...]:
-    """What tells this line's writer from others, as written."""
-    if b" comm 0x" in line:
-        return (line,)
-    tags = _TAGS.match(line)
-    told, end = ([tags[1]], tags.end()) if tags else ([b""], 0)
-    if line.find(b"ank", end) >= 0 or line.find(b"ANK", end) >= 0:
-        told += _RANKS.findall(line, end)
-    if line.find(b"NCCL", end) >= 0 or line.find(b"] INFO ", end) >= 0:
-        told += _PROCESS.findall(line[:_HEAD])
-    return tuple(told)
+class _Kind:
+    """All lines of one form: ``bare`` is the form without its digits."""
+
+    __slots__ = ("_form", "_spans", "bare", "mask")
+
+    def __init__(self, form: bytes, bare: bytes, mask: Mask) -> None:
+        self.bare = bare
+        self.mask = mask
+        self._form = form
+        self._spans: tuple[tuple[int, int], ...] | None = None
+
+    def by_writer(
+        self,
+        lines: Sequence[bytes],
+        places: list[int],
+        out: dict[tuple[bytes, ...], list[int]],
+    ) -> None:
+        """Add these places to those of the writers of their lines."""
+        form = self._form
+        if b" comm 0x" in form:
+            comms = [at for at in places if b" comm 0x" in lines[at]]
+            for at in comms:
+                out.setdefault((lines[at],), []).append(at)
+            places = sorted(set(places).difference(comms))
+        if self._spans is None:
+            self._spans = _writer_spans(form)
+        told = tuple(form[start:end] for start, end in self._spans)
+        numbered = [at for at, text in enumerate(told) if _ZERO in text]
+        if not numbered:
+            out.setdefault(told, []).extend(places)
+            return
+        # What stands between the first and the last of them may differ, too: that only makes
+        # more groups, which come together again.
+        first = min(self._spans[at][0] for at in numbered)
+        last = max(self._spans[at][1] for at in numbered)
+        texts = [lines[at][first:last] for at in places]
+        if len(set(texts)) == 1:
+            groups = {texts[0]: places}
+        else:
+            groups = {}
+            for text, at in zip(texts, places, strict=True):
+                groups.setdefault(text, []).append(at)
+        for group in groups.values():
+            line = lines[group[0]]
+            writer = tuple(line[start:end] for start, end in self._spans)
+            out.setdefault(writer, []).extend(group)
+
+
+def _writer_spans(form: bytes) -> tuple[tuple[int, int], ...]:
+    """Where in a line of this form stands what tells its writer from others."""
+    tags = _TAGS.match(form)
+    spans, end = ([tags.span(1)], tags.end()) if tags else ([(0, 0)], 0)
+    if form.find(b"ank", end) >= 0 or form.find(b"ANK", end) >= 0:
+        spans += [found.span(1) for found in _RANKS.finditer(form, end)]
+    if form.find(b"NCCL", end) >= 0 or form.find(b"] INFO ", end) >= 0:
+        spans += [found.span() for found in _PROCESS.finditer(form[:_HEAD])]
+    return tuple(spans)

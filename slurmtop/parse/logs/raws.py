@@ -66,25 +66,24 @@ class Block:
         self.serial = serial
         self._wide = wide
         self._dropped = dropped
-        self._blank = [at for at, line in enumerate(lines) if not line or line.isspace()]
-        self._starts: list[int] | None = None
+        some = not all(lines) or any(map(bytes.isspace, lines))
+        self._blank = (
+            [at for at, line in enumerate(lines) if not line or line.isspace()] if some else []
+        )
+        self._sizes: list[int] | None = None
 
     @property
     def end_place(self) -> int:
         """That of the line behind these."""
         return self.place + len(self.lines) - len(self._blank)
 
-    def starts(self) -> list[int]:
-        """Bytes from the first line to each of them, and to the end of the last."""
-        if self._starts is None:
-            if self._wide:
-                sizes = [_wide_size(line) + 2 for line in self.lines]
-            else:
-                sizes = [len(line) + 1 for line in self.lines]
-            if sizes:
-                sizes[0] += self._dropped
-            self._starts = list(accumulate(sizes, initial=0))
-        return self._starts
+    def _start(self, index: int) -> int:
+        """Bytes from the first line to this one."""
+        if self._sizes is None:
+            sizes = map(_wide_size, self.lines) if self._wide else map(len, self.lines)
+            self._sizes = list(accumulate(sizes, initial=0))
+        ends = index * 2 if self._wide else index
+        return self._sizes[index] + ends + (self._dropped if index else 0)
 
     def place_of(self, index: int) -> int:
         """How many lines with words stand before this one in the file."""
@@ -93,7 +92,7 @@ class Block:
     def at(self, index: int) -> tuple[int | None, int, int]:
         """Number, offset and place of one line."""
         number = None if self.number is None else self.number + index
-        return number, self.offset + self.starts()[index], self.place_of(index)
+        return number, self.offset + self._start(index), self.place_of(index)
 
     def raw(self, index: int) -> Raw:
         """One line as it is."""

@@ -18,6 +18,7 @@ from typing import Any
 from slurmtop.model.events.nccl import Call, CommCalls
 from slurmtop.model.trace import Event, Source, Traces, Where
 from slurmtop.parse.logs.calls import CallLines, call_in
+from slurmtop.parse.logs.forms import Forms
 from slurmtop.parse.logs.gate import Gate, Mask
 from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Hosts, Orders
 from slurmtop.parse.logs.line import Message, Reader
@@ -122,9 +123,12 @@ class SourceReader:
         for block in blocks:
             self._learn(block)
             self._ends.see(block)
-            self._read_lines(_Lines(self._held, block, self._calls.take(block)), final=False)
+            forms = Forms(block.lines)
+            wanted = self._calls.take(block, forms)
+            self._read_lines(_lines_of(self._held, block, wanted, forms), final=False)
         if final and self._held:
-            self._read_lines(_Lines(self._held), final=True)
+            held = [raw.data for raw in self._held]
+            self._read_lines(_Lines(self._held, held, Forms(held)), final=True)
 
     def _learn(self, block: Block) -> None:
         lines = block.lines
@@ -138,7 +142,7 @@ class SourceReader:
 
     def _read_lines(self, lines: "_Lines", *, final: bool) -> None:
         """Show what is telling; the last lines wait for what they may go on in."""
-        masks = self._gate.pick(lines.data)
+        masks = self._gate.pick(lines.data, lines.forms)
         telling = list(masks)
         stop = len(lines.data) - (0 if final else MOST_PARTS)
         every = self._shape.width is not None
@@ -285,27 +289,59 @@ class SourceReader:
 
 
 class _Lines:
-    """Lines that wait to be read, and those of a block: their bytes, and where each stands."""
+    """Lines that wait to be read, and those of a block: their bytes, and where each stands.
+
+    ``wanted`` are the places in the block of the lines behind those that wait; ``states`` tell
+    which state of a bar each of them is.
+    """
 
     def __init__(
-        self, held: list[Raw], block: Block | None = None, wanted: Sequence[int] = ()
+        self,
+        held: list[Raw],
+        data: list[bytes],
+        forms: Forms,
+        block: Block | None = None,
+        wanted: Sequence[int] = (),
+        states: Sequence[int] | None = None,
     ) -> None:
-        self._first = held
+        self.data = data
+        self.forms = forms
+        self._held = held
         self._block = block
         self._wanted = wanted
-        if block is not None and any(b"\r" in block.lines[at] for at in wanted):
-            self._first = held + [state for at in wanted for state in block.states(at)]
-            self._block, self._wanted = None, ()
-        self.data = [raw.data for raw in self._first]
-        if self._block is not None:
-            lines = self._block.lines
-            self.data += [lines[at] for at in wanted]
+        self._states = states
+        self._bar: tuple[int, list[Raw]] = (-1, [])
 
     def raw(self, at: int) -> Raw:
         """One of them with its place."""
-        if at < len(self._first) or self._block is None:
-            return self._first[at]
-        return self._block.raw(self._wanted[at - len(self._first)])
+        if at < len(self._held) or self._block is None:
+            return self._held[at]
+        at -= len(self._held)
+        index = self._wanted[at]
+        if self._states is None:
+            return self._block.raw(index)
+        if self._bar[0] != index:
+            # One line may hold thousands of states, and they are asked for in order.
+            self._bar = index, self._block.states(index)
+        return self._bar[1][self._states[at]]
+
+
+def _lines_of(held: list[Raw], block: Block, wanted: list[int] | range, forms: Forms) -> _Lines:
+    """The lines of a block that are wanted, behind those that wait."""
+    lines = block.lines
+    begin = [raw.data for raw in held]
+    if b"\r" not in forms.text:
+        more = lines if len(wanted) == len(lines) else [lines[at] for at in wanted]
+        return _Lines(held, begin + more, forms.behind(begin, wanted), block, wanted)
+    data = begin
+    places: list[int] = []
+    states: list[int] = []
+    for at in wanted:
+        parts = [part for part in lines[at].split(b"\r") if part and not part.isspace()]
+        data += parts
+        places += [at] * len(parts)
+        states += range(len(parts))
+    return _Lines(held, data, Forms(data), block, places, states)
 
 
 _GATES: dict[tuple[tuple[bytes, ...], ...], Gate] = {}

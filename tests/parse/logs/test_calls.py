@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from slurmtop.model.events.nccl import Call, CommCalls
 from slurmtop.model.trace import RankFrom
 from slurmtop.parse.logs.calls import KEPT, CallLines
+from slurmtop.parse.logs.forms import Forms
 from slurmtop.parse.logs.raws import Block
 from slurmtop.parse.logs.reading import read_bytes
 from tests.parse.logs.seen import texts
@@ -154,7 +155,7 @@ def test_a_gigabyte_keeps_the_newest_only() -> None:
     for _ in range(40):
         lines = [call(op_count=places + n, pid=n % 5).encode() for n in range(1_000)]
         block = Block(lines, number=places + 1, offset=places * 99, place=places, serial=places)
-        assert list(taken.take(block)) == []
+        assert list(taken.take(block, Forms(block.lines))) == []
         places += 1_000
     for comm in taken.all():
         assert comm.collectives == 8_000

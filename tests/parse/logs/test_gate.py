@@ -1,5 +1,7 @@
 """No line that a reader asked for is kept from it, unless thousands are like it."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,3 +52,60 @@ def test_the_words_of_a_line_are_found_wherever_they_stand(lines: list[bytes]) -
     for line in lines:
         holds = tuple(at for at, words in enumerate(WORDS) if any(word in line for word in words))
         assert gate.of(line) == holds
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            b"[rank%d]: an Error",
+            b"2031-05-05 10:00:0%d [rank3]: 7 %%| it/s",
+            b"[Rank %d] Watchdog caught it",
+            b"%d: an Error of rank 3",
+            b"host-%d:4:5 [0] NCCL INFO an Error",
+            b"an Error of comm 0x%d",
+            b"an Error comm 0x%d",
+            b"an Error %d",
+            b"[rank1]: loss %d",
+        ]
+    ).flatmap(
+        lambda form: st.integers(0, 30).map(lambda number: form.replace(b"%d", b"%d" % number))
+    ),
+    max_size=8,
+)
+
+
+@given(LINES, st.integers(1, 40))
+def test_what_is_picked_of_a_writer_hangs_on_its_own_lines_alone(
+    lines: list[bytes], times: int
+) -> None:
+    """Each line is looked at on its own here, as slowly as that is."""
+    lines = lines * times
+    writers: dict[tuple[bytes, tuple[bytes, ...]], list[int]] = {}
+    counts: dict[bytes, int] = {}
+    for at, line in enumerate(lines):
+        bare = line.translate(None, b"0123456789")
+        counts[bare] = counts.get(bare, 0) + 1
+        writers.setdefault((bare, writer_of(line)), []).append(at)
+    gate = Gate(WORDS)
+    wanted = {
+        at
+        for (bare, _), places in writers.items()
+        for at in (
+            places if counts[bare] <= 128 or len(places) <= 128 else [*places[:64], *places[-64:]]
+        )
+        if gate.of(lines[at])
+    }
+    assert set(gate.pick(lines)) == wanted
+
+
+def writer_of(line: bytes) -> tuple[bytes, ...]:
+    if b" comm 0x" in line:
+        return (line,)
+    time = re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line)
+    rest = line[time.end() :] if time else line
+    tag = re.match(rb"\[[\w ]+\]:? ?|\d+: ", rest)
+    return (
+        tag.group() if tag else b"",
+        *re.findall(rb"rank (\d+)", rest),
+        *re.findall(rb"^\S+:\d+:\d+ \[", rest),
+    )
