@@ -3,15 +3,30 @@
 Source: names that people, launchers and ``NCCL_DEBUG_FILE=nccl.%h.%p`` give, for example::
 
     logs/rank118.log
+    attempt_0/rank3/stdout.log
     node-3_rank5.err
+
+A name that a person may have given to an experiment (``lora_rank16``, ``run7``) tells nothing.
 """
 
 import re
 
 _RANK = re.compile(r"(?<![a-z])(?:global[_-]?)?rank[_.=-]?(\d{1,7})(?!\d)", re.IGNORECASE)
+#: A folder of its own for each rank; elsewhere ``rank16`` may be what is tried out.
+_ATTEMPT = re.compile(r"attempt[_-]?\d{1,6}")
+_RANK_FOLDER = re.compile(r"(?i)(?:global[_-]?)?rank[_.=-]?(\d{1,7})")
+#: What has a rank that is no process: matrices, adapters, search results.
+_OTHER_RANKS = re.compile(
+    r"(?i)local[_-]?rank|(?:lora|dora|adapt\w{0,6}|low|matrix|tensor|svd|galore|page|top|alpha\d*)"
+    r"[_.=-]?rank"
+)
 #: A word with a digit in front of the rank; where it begins is looked for from the rank on.
 _BEFORE_RANK = re.compile(r"[._-]rank[_.=-]?\d", re.IGNORECASE)
-_HOST_WORD = re.compile(r"[A-Za-z][A-Za-z\d-]{0,62}$")
+#: Words that machines are called by; ``run7`` and ``seed42`` are none.
+_HOST_WORD = re.compile(
+    r"(?i)(?:(?:[a-z\d]{1,20}-){0,4}(?:node|worker|host|dgx|hgx|pod|compute|server|nid|rack|gn|cn)"
+    r"[a-z]{0,4}|(?:[a-z\d]{1,20}-){0,4}gpu(?=\D|\d{2}))[a-z\d-]{0,40}$"
+)
 #: ``nccl.%h.%p``.
 _HOST_PID = re.compile(
     r"^(?:nccl[\w-]*|debug|log)[._]([A-Za-z][A-Za-z\d-]{1,62})\.(\d{2,10})(?:\.\w+)?$"
@@ -24,12 +39,17 @@ _PLAIN = re.compile(r"(?i)(?:node|worker|host|gpu|dgx|hgx|pod|compute|server)s?$
 
 
 def rank_in_name(name: str) -> int | None:
-    """The global rank in the name of a file or of the folder it is in; None where none is."""
-    for part in reversed(name.split("/")[-2:]):
-        found = _RANK.findall(part)
-        if len(set(found)) == 1 and not re.search(r"(?i)local[_-]?rank", part):
-            return int(found[0])
-    return None
+    """The global rank in the name of a file, or of its rank's folder; None where none is."""
+    *folders, base = name.split("/")
+    if _OTHER_RANKS.search(base):
+        return None
+    found = _RANK.findall(base)
+    if len(set(found)) == 1:
+        return int(found[0])
+    if found or len(folders) < 2 or not _ATTEMPT.fullmatch(folders[-2]):
+        return None
+    folder = _RANK_FOLDER.fullmatch(folders[-1])
+    return None if folder is None else int(folder[1])
 
 
 def host_in_name(name: str) -> str | None:

@@ -111,7 +111,9 @@ def failing(picture: Picture, events: Sequence[Event], reason: str) -> tuple[Cul
     if len(hosts) > 1 and hosts_seen(picture) <= set(hosts):
         return ()
     if not hosts:
-        return (Culprit(rank=ranks[0], reason=reason),) if ranks and not everybody else ()
+        if not ranks or everybody:
+            return ()
+        return (Culprit(rank=ranks[0], host=picture.rank_hosts.get(ranks[0]), reason=reason),)
     named = []
     for host in hosts:
         own = [picture.rank_of(e.at) for e in told if host_of(picture, e.at) == host]
