@@ -158,8 +158,8 @@ class Ends:
 
     def __init__(self) -> None:
         self._head: list[Raw] = []
-        self._tail: list[Raw] = []
         self._late: list[Raw] = []
+        self._newest: Block | None = None
         self._stamped: Where | None = None
 
     def see(self, block: Block) -> None:
@@ -167,9 +167,17 @@ class Ends:
         if len(self._head) < _ENDS:
             missing = _ENDS - len(self._head)
             self._head += _words(block, range(len(block.lines)), missing)
-        last = _words(block, range(len(block.lines) - 1, -1, -1), _LATE)
-        self._late = [*self._late, *reversed(last)][-_LATE:]
-        self._tail = self._late[-_ENDS:]
+        if block.end_place - block.place >= _LATE:
+            # Nothing in front of it counts; its own last lines are looked for once, at the end.
+            self._late, self._newest = [], block
+        else:
+            self._late = [*self._last_lines(), *_last_words(block)][-_LATE:]
+            self._newest = None
+
+    def _last_lines(self) -> list[Raw]:
+        if self._newest is not None:
+            self._late, self._newest = _last_words(self._newest), None
+        return self._late
 
     def stamped(self, at: Where) -> None:
         if at.stamp is not None:
@@ -178,21 +186,22 @@ class Ends:
     def notable(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
         """Errors and warnings among the first lines and the last ones."""
         begun = {raw.offset for raw in self._head}
-        ends = [*self._head, *(raw for raw in self._late if raw.offset not in begun)]
+        ends = [*self._head, *(raw for raw in self._last_lines() if raw.offset not in begun)]
         return tuple(where(raw) for raw in notable_of((raw.text(), raw) for raw in ends))
 
     def tail(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
         """The last few lines."""
-        return tuple(where(raw) for raw in self._tail[-_SHOWN:])
+        return tuple(where(raw) for raw in self._last_lines()[-_SHOWN:])
 
     def told(
         self, where: Callable[[Raw], Where]
     ) -> tuple[Where | None, Where | None, Where | None, float | None]:
         """First, last and last stamped line, and the usual time between stamped ones."""
-        if not self._tail:
+        last = self._last_lines()[-_ENDS:]
+        if not last:
             return None, None, None, None
         head = [where(raw) for raw in self._head]
-        tail = [where(raw) for raw in self._tail]
+        tail = [where(raw) for raw in last]
         stamped = [at for at in tail if at.stamp is not None]
         newest = stamped[-1] if stamped else self._stamped
         gaps: list[float] = []
@@ -204,6 +213,10 @@ class Ends:
             gaps += _gaps(stamps)
         spacing_s = statistics.median(gaps) if told >= 3 and gaps else None
         return head[0], tail[-1], newest, spacing_s
+
+
+def _last_words(block: Block) -> list[Raw]:
+    return _words(block, range(len(block.lines) - 1, -1, -1), _LATE)[::-1]
 
 
 def _words(block: Block, places: Iterable[int], most: int) -> list[Raw]:

@@ -73,11 +73,17 @@ class SourceReader:
     def feed(self, data: bytes) -> None:
         """The next bytes of the file."""
         self._read += len(data)
-        self._buffer += data
-        while len(self._buffer) >= _CHUNK:
-            chunk = bytes(self._buffer[:_CHUNK])
-            del self._buffer[:_CHUNK]
+        missing = _CHUNK - len(self._buffer)
+        at = 0
+        while len(data) - at >= missing:
+            chunk = data[at : at + missing]
+            if self._buffer:
+                chunk = bytes(self._buffer) + chunk
+                self._buffer.clear()
+            at += missing
+            missing = _CHUNK
             self._take(self._raws.feed(chunk), final=False)
+        self._buffer += data[at:]
 
     def skip(self, count: int, *, number: int | None = None) -> None:
         """``count`` bytes are left unread; ``number`` is the line behind them, if it is known."""
