@@ -89,6 +89,15 @@ class HorovodStall(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StackFrame(Event):
+    """A frame of a stack that somebody took of a living process with gdb, pstack or py-spy:
+    ``#4  0x00007f1c in ncclCommAbort () from libnccl.so.2``. Only frames that close a
+    communicator or group are told."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRow(Event):
     """What an nccl-tests table tells in all: rows, rows with wrong results, the bandwidth.
 

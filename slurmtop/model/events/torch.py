@@ -167,10 +167,14 @@ class MonitoredBarrier(OfGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desync(OfGroup):
-    """The desync report: ``lagging`` never came, ``states`` are (rank, text)."""
+    """The desync report: ``lagging`` never came, ``states`` are (rank, text).
+
+    ``broken``: PyTorch could not make the report (``Failed to retrieve NCCL_DESYNC_DEBUG report``).
+    """
 
     lagging: tuple[int, ...] = ()
     states: tuple[tuple[int, str], ...] = ()
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

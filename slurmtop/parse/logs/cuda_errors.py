@@ -22,7 +22,8 @@ _OUT_OF_MEMORY = re.compile(
     r"memory"
     r"|CU(?:BLAS|DNN|SPARSE|SOLVER)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: (?:XLA:GPU|Out of "
     r"memory)"
-    r"|ResourceExhaustedError|hipErrorOutOfMemory"
+    r"|ResourceExhaustedError|hipErrorOutOfMemory|(?:CUDA|Cuda) failure:? (?:\S{1,200} )?'out of "
+    r"memory'|cudaSuccess \(\d{1,4} vs\. 0\) {1,4}out of memory"
 )
 #: Words of ``cudaGetErrorString`` and names of the codes, the more telling first.
 _KINDS: tuple[tuple[CudaTrouble, re.Pattern[str]], ...] = (
@@ -67,7 +68,10 @@ _KINDS: tuple[tuple[CudaTrouble, re.Pattern[str]], ...] = (
             r"|No CUDA GPUs are available|no HIP GPUs are available|Found no NVIDIA driver"
             r"|NVIDIA driver on your system is too old|forward compatibility was attempted"
             r"|Driver/library version mismatch|unsupported toolchain|NO_DEVICE|INVALID_DEVICE"
-            r"|SYSTEM_NOT_READY|NVML.{0,20} (?:Unknown Error|not found)"
+            r"|SYSTEM_NOT_READY|NVML.{0,20} (?:Unknown Error|not found)|InsufficientDriver"
+            r"|SystemNotReady|SystemDriverMismatch|CompatNotSupported|NoKernelImage"
+            r"|DevicesUnavailable|ErrorNoDevice|ErrorInvalidDevice|UnsupportedPtx"
+            r"|initialization error|No visible GPU devices|Error loading CUDA libraries"
         ),
     ),
 )
@@ -76,8 +80,10 @@ _ERROR = re.compile(
     r"(?:CUDA|HIP)(?: runtime| driver)? [Ee]rror(?: ?\(?\d{1,4}\)?)?: "
     r"|CUDA(?: runtime)? API .{0,60}returned|CUDA_ERROR_[A-Z_]{3,60}|\bcudaError[A-Z]\w{2,60}"
     r"|hipError[A-Z]\w{2,60}|CU(?:BLAS|DNN|SPARSE|SOLVER|FFT)_STATUS_(?!SUCCESS)[A-Z_]{3,60}"
-    r"|cuDNN error:|CUDA failure \S{1,200} '|Unexpected error from cudaGetDeviceCount|Unexpected "
-    r"error from hip"
+    r"|cuDNN error:|(?:CUDA|Cuda) failure:? (?:\S{1,200} )?'|CUDA [Ee]rror at \S{1,200} code="
+    r"|cudaSuccess \(\d{1,4} vs\. 0\)"
+    r"|RuntimeError: Unable to initialize backend '(?:cuda|rocm|gpu)'"
+    r"|Unexpected error from (?:cudaGetDeviceCount|hip)"
     r"|No CUDA GPUs are available|No HIP GPUs are available|Found no NVIDIA driver"
     r"|NVIDIA driver on your system is too old|Failed to initialize NVML|GPU is lost"
     r"|GPU has fallen off the bus|Memory access fault by GPU|an illegal memory access was "
@@ -141,6 +147,9 @@ class CudaReader:
         b"ResourceExhausted",
         b"CUDA error",
         b"CUDA failure",
+        b"Cuda failure",
+        b"cudaSuccess",
+        b"initialize backend",
         b"CUDA Error",
         b"CUDA driver",
         b"CUDA runtime",

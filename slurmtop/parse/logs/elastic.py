@@ -26,6 +26,7 @@ from slurmtop.model.events.launch import (
     Unkillable,
     WorkersRestart,
 )
+from slurmtop.model.events.program import Closing, ProgramSays
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.signals import signal_name, signal_number
@@ -73,6 +74,12 @@ _UNKILLABLE = re.compile(
     r"uninterruptible)|D-state.{0,80}uninterruptible"
 )
 
+#: The agent's own lines of torch 1.8 to 2.13, and its events in JSON.
+_SUCCEEDED = re.compile(
+    r"[Ww]orker group (?:successfully finished|finished \((?:WorkerState\.)?SUCCEEDED\))"
+    r"|\"torchelastic\.worker\.status\.SUCCEEDED\""
+)
+
 #: Messages that an entry's traceback may go on for.
 _ENTRY_REACH = 300
 #: One a node, where they come through one srun.
@@ -99,6 +106,8 @@ class ElasticReader:
         b"will restart worker group",
         b"SIGKILL within",
         b"uninterruptible",
+        b"successfully finished",
+        b"SUCCEEDED",
     )
 
     def __init__(self) -> None:
@@ -259,5 +268,7 @@ def _line(message: Message) -> Iterator[Event]:
             yield DeathSignal(at=shown(message, death.start()), signal=signal)
     if (restart := _RESTART.search(text)) is not None:
         yield WorkersRestart(at=shown(message, restart.start()), left=number(restart["left"]))
+    if (done := _SUCCEEDED.search(text)) is not None:
+        yield ProgramSays(at=shown(message, done.start()), closing=Closing.FINISHED)
     if (stuck := _UNKILLABLE.search(text)) is not None:
         yield Unkillable(at=shown(message, stuck.start()), pid=number(stuck["pid"]))

@@ -39,11 +39,11 @@ _GROUP_COUNT = re.compile(
 )
 _REPORTED = re.compile(r"\s*(?P<ranks>\d{1,9}) ranks? reported (?P<said>[A-Z][\w ]{2,40})\s*$")
 _RANK = re.compile(
-    r"\s*Rank (?P<rank>\d{1,9})(?: has launched up to operation (?P<launched>\d{1,19})"
+    r"\s*Rank (?P<rank>-?\d{1,20})(?: has launched up to operation (?P<launched>\d{1,19})"
     r"|(?P<none> has not launched any operations)| has status (?P<status>[A-Z]{3,20})"
-    r"| reported (?P<said>[A-Z][\w ]{2,40}?))? -- "
-    r"(?:GPU (?P<gpu>\d{1,3})(?: \(NVML \d{1,3}\))? managed by process (?P<pid>\d{1,10}) on node "
-    r"(?P<node>\S{1,255})|\[process information not found\])"
+    r"| reported (?P<said>[A-Z][\w ]{2,40}?))? --"
+    r"(?: GPU (?P<gpu>\d{1,3})(?: \(NVML \d{1,3}\))? managed by process (?P<pid>\d{1,10}) on node "
+    r"(?P<node>\S{1,255})| \[process information not found\]|\s*$)"
 )
 _PROCESS = re.compile(
     r"\s*Process (?P<pid>\d{1,10}) on node (?P<node>\S{1,255}) managing GPUs? "

@@ -22,6 +22,7 @@ from slurmtop.parse.logs.ras_json import RasJsonReader
 from slurmtop.parse.logs.ras_text import RasTextReader
 from slurmtop.parse.logs.slurm_notes import SlurmNoteReader
 from slurmtop.parse.logs.slurm_words import SlurmReader
+from slurmtop.parse.logs.stacks import StackReader
 from slurmtop.parse.logs.torch_checks import CheckReader
 from slurmtop.parse.logs.torch_errors import NcclErrorReader
 from slurmtop.parse.logs.torch_store import StoreReader
@@ -48,6 +49,7 @@ READERS: tuple[Callable[[], Reader], ...] = (
     ElasticReader,
     LauncherReader,
     CrashReader,
+    StackReader,
     PythonReader,
     ProgramReader,
 )

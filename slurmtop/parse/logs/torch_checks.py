@@ -55,6 +55,9 @@ _DESYNC = re.compile(
     r"To our best knowledge,|Timeout at collective: [A-Z_]{2,40}, #\d"
     r"|Snapshot of ranks' latest states"
 )
+#: The report itself failed: torch 2.0 to 2.13, after a timeout. The check that it ran into names
+#: a rank which only has no trace of its own.
+_NO_REPORT = re.compile(r"Failed to retrieve (?:\w{0,12}NCCL_DESYNC_DEBUG|NCCL desync) report")
 _LAGGING = re.compile(r"ranks \[(?P<ranks>[\d, ]{1,20000})\] are the lagging ranks")
 _STATE = re.compile(
     r"[\s-]{0,40}\[(?P<ranks>[\d, ]{1,20000})\] (?P<state>(?:joined|finished|started"
@@ -97,6 +100,7 @@ class CheckReader:
         b"To our best knowledge",
         b"Timeout at collective",
         b"latest states",
+        b"Failed to retrieve",
         b"same model across all ranks",
         b"same param in process",
         b"finished reduction in the prior",
@@ -113,6 +117,8 @@ class CheckReader:
 
     def see(self, message: Message) -> Iterable[Event]:
         yield from self._desync(message)
+        if (broken := _NO_REPORT.search(message.text)) is not None:
+            yield Desync(at=shown(message, broken.start()), broken=True)
         yield from _mismatch(message)
         yield from _barrier(message)
         yield from _ddp(message)

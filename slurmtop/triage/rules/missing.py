@@ -14,6 +14,7 @@ from slurmtop.model.verdict import Collective, Culprit, State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.ops import plain_op
 from slurmtop.triage.picture import GroupView, Picture, Place
+from slurmtop.triage.rules.nccl_bug import damaged
 from slurmtop.triage.rules.reported import flight_collective
 from slurmtop.triage.waiting import (
     WAITED_OR_LEFT,
@@ -139,6 +140,8 @@ def _desync(picture: Picture) -> Iterator[Finding]:
 
 def _ras(picture: Picture) -> Iterator[Finding]:
     """Processes that RAS misses. It names them outright only once it calls them dead."""
+    if damaged(picture):
+        return
     for comm in picture.of(RasComm):
         if comm.dead and (comm.processes or comm.missing):
             gone = _dead(picture, comm)

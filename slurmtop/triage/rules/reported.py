@@ -7,11 +7,17 @@ everybody else, and states that differ are normal near a hang.
 from collections.abc import Iterable, Iterator
 
 from slurmtop.model.events.reports import FlightReport, RasComm
-from slurmtop.model.events.torch import Fingerprint, FingerprintMismatch
+from slurmtop.model.events.torch import (
+    Desync,
+    Fingerprint,
+    FingerprintMismatch,
+    WatchdogTimeout,
+)
 from slurmtop.model.verdict import Collective, State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.ops import plain_op
 from slurmtop.triage.picture import Picture
+from slurmtop.triage.rules.nccl_bug import damaged
 from slurmtop.triage.waiting import WAITED_OR_LEFT, culprits, minority, ranks_words, sides_words
 
 _OP_TYPES = ("TYPE",)
@@ -21,6 +27,7 @@ _SHAPE_TYPES = ("SIZE", "SYNTAX", "DTYPE", "SHAPE")
 def find(picture: Picture) -> Iterator[Finding]:
     """Findings of these reports in the newest attempt."""
     yield from _fingerprints(picture)
+    yield from _no_desync_report(picture)
     yield from _flight_errors(picture)
     yield from _ras_counts(picture)
 
@@ -91,6 +98,21 @@ def _print_words(print_: Fingerprint) -> str:
     return f"{plain_op(print_.op)} of shape [{print_.shape}]"
 
 
+def _no_desync_report(picture: Picture) -> Iterator[Finding]:
+    """The report broke that PyTorch makes after a timeout. The timeout was real; who is told is
+    chance: whichever rank left no trace in the store."""
+    broken = [e for e in picture.of(Desync) if e.broken]
+    if broken and not picture.of(WatchdogTimeout):
+        yield Finding(
+            cls="debug-tool-artifact",
+            weight=Weight.SYMPTOM,
+            summary="a collective timed out, and PyTorch's desync report about it broke itself",
+            state=State.FAILED,
+            at=broken[0].at,
+            shown=tuple(Shown(e.at, "the report could not be made") for e in broken[:4]),
+        )
+
+
 # Flight recorder (torchfrtrace)
 
 
@@ -145,6 +167,8 @@ def flight_collective(
 
 def _ras_counts(picture: Picture) -> Iterator[Finding]:
     """One look shows who is apart, not who is late: the smaller side may be the one ahead."""
+    if damaged(picture):
+        return
     for comm in picture.of(RasComm):
         if "MISMATCH" not in comm.errors or len(comm.counts) < 2:
             continue

@@ -7,10 +7,13 @@ before a timeout is not enough: a rank may have gone on to another call.
 
 from collections.abc import Iterable, Iterator
 
+from slurmtop.model.events.launch import Crash
 from slurmtop.model.events.nccl import CommInit, InitPhase
 from slurmtop.model.events.program import Closing, ProgramSays, PyException
+from slurmtop.model.events.reports import StackFrame
 from slurmtop.model.events.torch import FailedStack, Heartbeat, WatchdogTimeout
 from slurmtop.model.trace import Event, Where
+from slurmtop.model.verdict import State
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
 
@@ -29,7 +32,7 @@ _CLOSING_FRAMES = (
 
 def find(picture: Picture) -> Iterable[Finding]:
     stuck: list[Event] = [*picture.of(WatchdogTimeout), *picture.of(Heartbeat)]
-    shown = [*_frames(picture), *_half_destroyed(picture, stuck)]
+    shown = [*_frames(picture), *_taken(picture), *_half_destroyed(picture, stuck)]
     if not shown:
         return
     finished = [e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED]
@@ -39,6 +42,7 @@ def find(picture: Picture) -> Iterable[Finding]:
         cls="teardown-hang",
         weight=Weight.OUTRIGHT if finished else Weight.PATTERN,
         summary="it got stuck while its communicators were closed, after the work",
+        state=State.HUNG if picture.of(StackFrame) else None,
         at=done[0].at if done else shown[0].at,
         shown=(*shown[:4], *done),
         explains=frozenset(
@@ -61,6 +65,13 @@ def _frames(picture: Picture) -> Iterator[Shown]:
     for thrown in picture.of(PyException):
         if thrown.name == "KeyboardInterrupt" and _closes(thrown.frames):
             yield Shown(thrown.at, "it was stopped while it closed a group")
+
+
+def _taken(picture: Picture) -> Iterator[Shown]:
+    """Stacks that somebody took of the process; of one that crashed they tell no wait."""
+    if not picture.of(Crash):
+        for frame in picture.of(StackFrame):
+            yield Shown(frame.at, "the stack stands in the closing of a communicator")
 
 
 def _closes(frames: tuple[str, ...]) -> bool:
