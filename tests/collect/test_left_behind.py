@@ -2,10 +2,11 @@
 
 import asyncio
 import gzip
+import importlib
 import json
 import os
 import signal
-import zlib
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -269,55 +270,15 @@ def test_what_a_small_packed_file_grows_to_comes_in_blocks() -> None:
     assert max(sizes) <= BLOCK_BYTES
 
 
-class _FakeZstd:
-    """The form of ``compression.zstd``, with zlib inside."""
-
-    class ZstdError(Exception):
-        pass
-
-    class ZstdDecompressor:
-        def __init__(self) -> None:
-            self._inner = zlib.decompressobj()
-            self._held = b""
-
-        @property
-        def eof(self) -> bool:
-            return self._inner.eof
-
-        @property
-        def needs_input(self) -> bool:
-            return not self._held
-
-        @property
-        def unused_data(self) -> bytes:
-            return self._inner.unused_data
-
-        def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-            # Its magic number stands in front.
-            data = self._held + data.removeprefix(b"\x28\xb5\x2f\xfd")
-            try:
-                out = self._inner.decompress(data, max_length)
-            except zlib.error as error:
-                raise _FakeZstd.ZstdError(str(error)) from error
-            self._held = self._inner.unconsumed_tail
-            return out
+def _zstd() -> Any:
+    """The module of the standard library from 3.14 on, before that the one of the extra."""
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    return importlib.import_module(name)
 
 
-def _only(module: object | None) -> Any:
-    def import_module(name: str) -> object:
-        if module is not None and name == "backports.zstd":
-            return module
-        raise ImportError(name)
-
-    return SimpleNamespace(import_module=import_module)
-
-
-async def test_zstd_is_read_where_a_module_is_there(
-    runner: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unpack, "importlib", _only(_FakeZstd))
+async def test_zstd_is_read_where_a_module_is_there(runner: Counted, tmp_path: Path) -> None:
     path = tmp_path / "x.zst"
-    path.write_bytes(b"\x28\xb5\x2f\xfd" + zlib.compress(LINE + ENDED))
+    path.write_bytes(_zstd().compress(LINE + ENDED))
     traces = await read_traces(runner, [str(path)])
     assert len(traces.of(StepEnded)) == 1
     with pytest.raises(CannotUnpack, match="damaged"):
@@ -327,7 +288,10 @@ async def test_zstd_is_read_where_a_module_is_there(
 async def test_zstd_without_a_module_is_told(
     runner: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpack, "importlib", _only(None))
+    def nowhere(name: str) -> object:
+        raise ImportError(name)
+
+    monkeypatch.setattr(unpack, "importlib", SimpleNamespace(import_module=nowhere))
     path = tmp_path / "x.zst"
     path.write_bytes(b"\x28\xb5\x2f\xfdabc")
     (source,) = (await read_traces(runner, [str(path)])).sources
