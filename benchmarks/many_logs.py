@@ -5,13 +5,16 @@
 The files are sparse: 512 KB of NCCL, PyTorch and training lines at each end, a hole between. In the
 first set the culprit's line stands in the tail of one of them; in the second it stands in the hole,
 so that nobody may be named and the middle is told as not read. Printed beside it: ``grep -c`` over
-the same bytes, and the same run with 5 ms added to every file call (a cold file system).
+the same bytes, and the same run with 5 ms added to every file call (a cold file system). CPU
+seconds are those of this process and of the children that it started, peak memory that of this
+process and of the largest child.
 """
 
 import argparse
 import asyncio
 import os
 import random
+import resource
 import subprocess
 import tempfile
 import time
@@ -145,13 +148,29 @@ def make(folder: Path, ranks: int, faulty: int, *, in_hole: bool) -> None:
 
 async def judged(folder: Path, call_s: float = 0.0) -> tuple[Verdict, Counting, dict[str, float]]:
     runner = Counting(call_s)
+    before = _cpu_s()
     began = time.perf_counter()
     traces: Traces = await read_traces(runner, [str(folder)])
     read_s = time.perf_counter() - began
     verdict = explain_traces(traces)
     took_s = time.perf_counter() - began
     await runner.aclose()
-    return verdict, runner, {"read": read_s, "judge": took_s - read_s, "all": took_s}
+    here_s, children_s = (now - then for now, then in zip(_cpu_s(), before, strict=True))
+    times = {"read": read_s, "judge": took_s - read_s, "all": took_s}
+    return verdict, runner, times | {"here": here_s, "children": children_s}
+
+
+def _cpu_s() -> tuple[float, float]:
+    """CPU seconds of this process, and of the children that have ended."""
+    here, children = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return here.ru_utime + here.ru_stime, children.ru_utime + children.ru_stime
+
+
+def _peak_mib() -> tuple[float, float]:
+    """Peak memory of this process, and of the largest child that has ended."""
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    here, children = (resource.getrusage(kind).ru_maxrss / 1024 for kind in kinds)
+    return here, children
 
 
 def grep_s(folder: Path) -> float:
@@ -176,6 +195,11 @@ def report(title: str, folder: Path, call_s: float = 0.0) -> None:
         f" {runner.calls} calls; {verdict.state} {verdict.cls}, {who};"
         f" {len(middle)} lines on middles not read, e.g. {middle[0].command if middle else None}"
     )
+    here_mib, child_mib = _peak_mib()
+    print(
+        f"  CPU {times['here']:.2f} s here, {times['children']:.2f} s in children; peak so far"
+        f" {here_mib:.0f} MiB here, {child_mib:.0f} MiB in the largest child"
+    )
 
 
 def main() -> None:
@@ -192,7 +216,9 @@ def main() -> None:
                 folder.mkdir(parents=True)
                 make(folder, options.ranks, options.ranks * 2 // 3, in_hole=in_hole)
             grep_s(folder)  # warms the cache
-            print(f"grep -c over both ends: {grep_s(folder):.2f} s")
+            before = sum(_cpu_s())
+            took_s = grep_s(folder)
+            print(f"grep -c over both ends: {took_s:.2f} s (CPU {sum(_cpu_s()) - before:.2f} s)")
             report(f"culprit in the {name}, warm", folder)
         report("the same with 5 ms a call", base / "tail", CALL_S)
 

@@ -27,7 +27,8 @@ _MANY_COMMS = 512
 _MOST_COMMS = 8_192
 _MOST_PEERS = 4_096
 _MOST_SEEN = 50_000
-#: Where one line in so many is a call, all lines are looked at one by one.
+#: Lines by which it is told how many are calls, and how many of these are many.
+_SAMPLE = 64
 _MANY_CALLS = 8
 _CALL_WORDS = (b"opCount", b"NCCL CALL nccl")
 _OTHER = Told.NONE_OF_THESE
@@ -166,7 +167,7 @@ class CallLines:
         rest: list[int] = []
         look: Iterable[tuple[int, bytes]] = enumerate(lines)
         # Numbers of calls are hexadecimal: each call may have a form of its own.
-        if sum(map(forms.text.count, _CALL_WORDS)) * _MANY_CALLS < len(lines):
+        if not _many_calls(lines):
             told = {form: kind for form in forms.kinds if (kind := told_of(form)) is not _OTHER}
             if not told:
                 return range(len(lines))
@@ -331,6 +332,13 @@ class CallLines:
         if len(op) == 4:
             index = _point_to_point(lines, op, peer, index)
         new.setdefault(lines, []).append(index)
+
+
+def _many_calls(lines: Sequence[bytes]) -> bool:
+    """Are so many of these lines calls that each is best looked at on its own?"""
+    sample = lines[:: max(1, len(lines) // _SAMPLE)]
+    calls = sum(1 for line in sample if any(map(line.__contains__, _CALL_WORDS)))
+    return calls * _MANY_CALLS >= len(sample)
 
 
 def _token(words: Sequence[bytes]) -> int:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from slurmtop.model.events.launch import WorkersRestart
 from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.trace import Event, Stamp, Where
+from slurmtop.parse.logs.forms import form_of
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.notable import notable_of
 from slurmtop.parse.logs.peel import Prefix
@@ -185,9 +186,11 @@ class Ends:
 
     def notable(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
         """Errors and warnings among the first lines and the last ones."""
-        begun = {raw.offset for raw in self._head}
-        ends = [*self._head, *(raw for raw in self._last_lines() if raw.offset not in begun)]
-        return tuple(where(raw) for raw in notable_of((raw.text(), raw) for raw in ends))
+        # Of lines that are alike up to their numbers the first is told.
+        ends: dict[bytes, Raw] = {}
+        for raw in (*self._head, *self._last_lines()):
+            ends.setdefault(form_of(raw.data), raw)
+        return tuple(where(raw) for raw in notable_of((raw.text(), raw) for raw in ends.values()))
 
     def tail(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
         """The last few lines."""

@@ -22,7 +22,6 @@ _WARNING = re.compile(
 )
 #: Numbers apart, a line is told once.
 _NUMBERS = re.compile(r"\d+")
-_AS_ZERO = str.maketrans("123456789", "0" * 9)
 _LOOKED_AT = 2_000
 #: Kept of errors, and of warnings: the first ones, and the newest.
 _FIRST = 3
@@ -35,17 +34,11 @@ def notable_of(lines: Iterable[tuple[str, L]]) -> tuple[L, ...]:
     """Of lines in order the notable ones, errors first, each kind in order; a few of each."""
     errors: list[L] = []
     warnings: list[L] = []
-    plain: set[str] = set()
     forms: set[str] = set()
     for text, line in lines:
         text = text[:_LOOKED_AT]
-        # Only numbers tell most lines apart, and no word that is looked for holds any.
-        as_zeros = text.translate(_AS_ZERO)
-        if as_zeros in plain:
-            continue
         bad = _ERROR.search(text) is not None
         if not bad and _WARNING.search(text) is None:
-            plain.add(as_zeros)
             continue
         form = _NUMBERS.sub("", text)
         if form not in forms:

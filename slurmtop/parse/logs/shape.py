@@ -79,7 +79,7 @@ def shape_of(lines: Sequence[str], before: Shape = NO_SHAPE) -> Shape:
         labelled=_labelled(sample),
         labels=before.labels | _labels(sample),
         numbered=_numbered(sample),
-        piped=sum(1 for line in sample if _PIPE.search(line)) >= _MOST * max(len(sample), 2),
+        piped=sum(map(_is_piped, sample)) >= _MOST * max(len(sample), 2),
         year=year,
     )
 
@@ -110,6 +110,10 @@ def without_border(text: str, shape: Shape) -> str:
     elif shape.piped and text.endswith("|"):
         text = _PIPE.sub("", text)
     return text
+
+
+def _is_piped(line: str) -> bool:
+    return line.rstrip(" \t").endswith("|") and _PIPE.search(line) is not None
 
 
 def _labelled(sample: Sequence[str]) -> bool:
