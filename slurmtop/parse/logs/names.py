@@ -14,6 +14,7 @@ import re
 _RANK = re.compile(r"(?<![a-z])(?:global[_-]?)?rank[_.=-]?(\d{1,7})(?!\d)", re.IGNORECASE)
 #: A folder of its own for each rank; elsewhere ``rank16`` may be what is tried out.
 _ATTEMPT = re.compile(r"attempt[_-]?\d{1,6}")
+_STREAM = re.compile(r"(?:stdout|stderr)(?:\.(?:log|txt|out|err))?")
 _RANK_FOLDER = re.compile(r"(?i)(?:global[_-]?)?rank[_.=-]?(\d{1,7})")
 #: What has a rank that is no process: matrices, adapters, search results.
 _OTHER_RANKS = re.compile(
@@ -46,10 +47,11 @@ def rank_in_name(name: str) -> int | None:
     found = _RANK.findall(base)
     if len(set(found)) == 1:
         return int(found[0])
-    if found or len(folders) < 2 or not _ATTEMPT.fullmatch(folders[-2]):
+    folder = _RANK_FOLDER.fullmatch(folders[-1]) if folders and not found else None
+    if folder is None:
         return None
-    folder = _RANK_FOLDER.fullmatch(folders[-1])
-    return None if folder is None else int(folder[1])
+    of_launcher = _ATTEMPT.fullmatch(folders[-2]) if len(folders) > 1 else None
+    return int(folder[1]) if of_launcher or _STREAM.fullmatch(base) else None
 
 
 def host_in_name(name: str) -> str | None:
