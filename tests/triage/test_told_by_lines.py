@@ -100,3 +100,91 @@ def test_a_stack_in_the_closing_of_a_communicator_is_a_teardown_hang(frame: str)
 def test_the_stack_of_a_crash_is_no_wait() -> None:
     text = "Fatal Python error: Segmentation fault\n#4  0x00007f1c0a in ncclCommAbort () at init"
     assert told(text)[1] != "teardown-hang"
+
+
+@pytest.mark.parametrize("signal", ["SIGHUP", "SIGTERM", "SIGUSR2"])
+def test_a_program_that_says_it_is_preempted_was_not_interrupted_by_a_person(signal: str) -> None:
+    text = (
+        f"submitit WARNING (2031-01-02 03:04:05,6) - Caught signal {signal} on n7: this job is"
+        " preempted.\nsubmitit INFO (2031-01-02 03:04:05,7) - Requeued job 12 (3 remaining)"
+    )
+    assert told(text) == ("failed", "slurm-preempted")
+
+
+def test_rays_kill_for_memory_is_read_where_its_line_was_wrapped() -> None:
+    text = (
+        "(raylet) node_manager.cc:3010: 3 Workers (tasks /\n actors) killed due to memory pressure"
+        " (OOM), 0 Workers crashed due to other reasons at node (ID: 7bd4, IP: 10.9.8.7) over"
+    )
+    assert told(text) == ("failed", "host-oom")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "An MPI communication peer process has unexpectedly disconnected.  This",
+        "[n7:0123] mca_oob_tcp_msg_recv: readv failed: Connection reset by peer (104)",
+        "[n7][[4,1],3][btl_tcp_frag.c:241:mca_btl_tcp_frag_recv] mca_btl_tcp_frag_recv: readv"
+        " failed: Connection reset by peer (104)",
+        "PMIX: lost connection to remote daemon",
+    ],
+)
+def test_a_peer_that_mpi_lost_has_died_and_the_reporter_is_not_named(line: str) -> None:
+    text = f"{line}\n  Local host: n7\n  Peer host:  n9"
+    assert told(text) == ("failed", "peer-died")
+    assert "n7" not in named(text)
+
+
+def test_a_connect_that_was_tried_until_its_timeout_reached_nobody() -> None:
+    text = (
+        "n2:12:22 [0] include/socket.h:361 NCCL WARN Call to connect timeout : Connection refused"
+    )
+    assert told(text) == ("failed", "bootstrap-unreachable")
+    assert named(text) == set()
+
+
+def test_words_of_nccl_are_read_without_their_head() -> None:
+    text = "ncclSocketInit: connecting to address with family 0 is neither AF_INET(2) nor"
+    assert told(text)[0] == "failed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Not responding       slurm     2031-11-22T13:25:08 gpu-[1-2]",
+        '"cloud_node_fail slurm     2031-11-22T13:27:38 gpu-2",',
+        "Kill task failed     root      2031-01-02T00:00:01 gpu-7",
+    ],
+)
+def test_a_list_of_failed_nodes_is_told_and_no_node_of_it_blamed(line: str) -> None:
+    assert told(line) == ("unknown", "slurm-node-fail")
+    assert named(line) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "new firmware         root      2031-11-22T13:25:08 gpu-[1-2]",
+        "   2   execute train anna CONFIGUR      28:14 1-00:00:00      1 execute-2",
+    ],
+)
+def test_a_node_that_was_taken_out_for_work_has_not_failed(line: str) -> None:
+    assert told(line) == ("unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "cls"),
+    [
+        ("   JobState=NODE_FAIL Reason=NodeDown Dependency=(null)", "slurm-node-fail"),
+        ("   JobState=PREEMPTED Reason=None Dependency=(null)", "slurm-preempted"),
+        ("4711         train   gpu   acc   8  PREEMPTED      0:0", "slurm-preempted"),
+        ("4711         train   gpu   acc   8    TIMEOUT      0:0", "slurm-time-limit"),
+        ("Slurm Job_id=12 Name=x Failed, Run time 01:00:22, NODE_FAIL, ExitCode 0",
+         "slurm-node-fail"),
+        ("Job 12 (task: 0) has not produced any output (state: NODE_FAIL)", "slurm-node-fail"),
+        ("Job '12' failed with status 'TIMEOUT'", "slurm-time-limit"),
+    ],
+)  # fmt: skip
+def test_the_state_that_slurm_gives_a_job_tells_how_it_ended(line: str, cls: str) -> None:
+    assert told(line) == ("failed", cls)
+    assert named(line) == set()

@@ -79,6 +79,8 @@ class NodeTrouble(Event):
 
     nodes: tuple[str, ...]
     why: str
+    listed: bool = False
+    """A row of ``sinfo -R``, which lists nodes of the whole cluster."""
 
 
 class StepNote(StrEnum):

@@ -71,10 +71,16 @@ _LOST = re.compile(
     r"|[Ww]orker proc(?:ess)? \S{1,80} died unexpectedly|scheduler is dead"
     r"|Received sigquit from a child process|has lost communication with a remote daemon"
     r"|(?:ORTE|PRTE) daemon has unexpectedly failed"
+    r"|MPI communication peer process has unexpectedly disconnected"
+    r"|lost connection to (?:a )?(?:remote )?(?:daemon|peer|orted|prted)"
+    r"|mca_(?:btl|oob)_tcp_\w{2,40}:? (?:\w{2,20} failed: |peer closed connection)"
+    r"|MPI_ERR_PROC_FAILED|HYDT_bscd\w{2,60}.{0,80}terminated badly"
+    r"|Lost connection to the (?:MPI|HNP) server"
 )
 #: Ray's memory monitor, by the raylet and by the exception of the task: 2.0 to 2.50.
 _MEMORY_KILL = re.compile(
-    r"\b(?P<count>\d{1,9}) [Ww]orkers? \(tasks / actors\) killed due to memory pressure"
+    # Terminals wrap this long line between its number and its verb.
+    r"(?:\b(?P<count>\d{1,9}) [Ww]orkers? \(tasks / actors\) )?killed due to memory pressure"
     r"|[Ss]ystem memory low at node with IP|killed due to the node running low on memory"
     r"|Memory on the node \(IP: .{0,400}exceeds the memory usage threshold",
     re.DOTALL,
@@ -92,7 +98,7 @@ _GOT = re.compile(
     r"(?P<trainer>SIG[A-Z]{3,5}): \d"
     r"|\b[Rr]eceiv(?:ed|ing) (?:signal )?(?P<trainer2>SIG(?:TERM|INT|HUP))\b"
     r"|\b[Rr]eceived signal (?P<number>\d{1,2})\b|\bCaught signal (?P<caught>SIGINT|SIGTERM"
-    r"|SIGHUP)\b"
+    r"|SIGHUP)\b(?!.{0,300}\bthis job is )"
     r"|\bcatching signal (?P<catching>SIG[A-Z]{3,5})"
 )
 _INTERRUPT = re.compile(
@@ -126,6 +132,11 @@ class LauncherReader:
         b"Process name: [",
         b"Remote daemon:",
         b"remote daemon",
+        b"communication peer process",
+        b"ost connection to ",
+        b"_tcp_",
+        b"MPI_ERR_PROC",
+        b"terminated badly",
         b"daemon has unexpectedly",
         b"Killed",
         b"Segmentation fault",

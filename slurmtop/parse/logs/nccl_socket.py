@@ -22,7 +22,8 @@ _CONNECT = (
         r"(?: with error)?\s?:? ?(?:\d{1,4}\()?" + _ERROR
     ),
     re.compile(r"ocketPollConnect to " + PEER + r"(?:<\d{0,5}>)? failed with error " + _ERROR),
-    re.compile(r"\bCall to (?P<peer>)connect failed ?:? ?" + _ERROR),
+    # 2.2 to 2.4 say "timeout" once they have tried often enough, whatever the error was.
+    re.compile(r"\bCall to (?P<peer>)connect (?:failed|timeout) ?:? ?" + _ERROR),
     re.compile(r"onnect(?:: )?(?P<peer>)(?:connect )?returned " + _ERROR + r", exceeded"),
     re.compile(
         r"onnect\b.{0,80}?(?P<peer>)(?P<error>exceeded (?:retries|timeouts|error retry count)\b)"

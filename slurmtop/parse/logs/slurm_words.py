@@ -147,6 +147,30 @@ _NODES = (
     ),
     re.compile(rf"(?P<why>Batch JobId=\S{{1,40}} missing from batch node) {_NODE_LIST}"),
 )
+#: A row of ``sinfo -R``; a node that an administrator took out for some work has not failed.
+_LISTED = re.compile(
+    r"[\s\"']{0,20}(?P<why>\S.{0,80}?)\s{1,60}[\w.-]{1,40}\s{1,20}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"
+    rf"\s{{1,20}}{_NODE_LIST}[\"',]{{0,3}}\s*$"
+)
+_FAILED_REASON = re.compile(
+    r"(?i:node_fail|not responding|unexpectedly rebooted|kill task failed|resumetimeout)|\bNHC\b"
+)
+_JOB_STATE = r"NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT"
+#: A job's state as scontrol, sacct, Slurm's mails and those who wait for a job print it.
+_STATE = re.compile(
+    rf"\bJobState=(?P<job>{_JOB_STATE})\b"
+    rf"|\b[Jj]ob\b.{{0,80}}?\b(?:[Ss]tatus|[Ss]tate)[=: ]{{1,3}}(?:is )?['\"]?"
+    rf"(?P<said>{_JOB_STATE})\b"
+    rf"|^\s{{0,8}}{_ID}\s.{{0,160}}?\s(?P<row>{_JOB_STATE})\s{{1,20}}\d{{1,3}}:\d{{1,3}}\b"
+    rf"|\b[Ss]lurm (?:Array Summary )?Job_id=.{{0,200}}, (?P<mail>{_JOB_STATE})(?:,|\s*$)"
+)
+_STEP = re.compile(rf"\b{_ID}\b")
+_STATES = {
+    "NODE_FAIL": Ending.NODE_FAILURE,
+    "BOOT_FAIL": Ending.NODE_FAILURE,
+    "PREEMPTED": Ending.PREEMPTION,
+    "TIMEOUT": Ending.TIME_LIMIT,
+}
 
 
 class SlurmReader(PlainReader):
@@ -166,15 +190,23 @@ class SlurmReader(PlainReader):
         b"rolog",
         b"update_node",
         b"drain_nodes",
-        b"not responding",
         b"rebooted",
         b"failed node",
         b"failure of node",
         b"batch node",
+        b"NODE_FAIL",
+        b"BOOT_FAIL",
+        b"PREEMPTED",
+        b"TIMEOUT",
+        b"node_fail",
+        b"ot responding",
+        b"Kill task failed",
+        b"ResumeTimeout",
+        b"NHC",
     )
 
     def read(self, message: Message) -> Iterable[Event]:
-        for read in (_task_exit, _step_ended, _oom, _launch, _nodes):
+        for read in (_task_exit, _step_ended, _oom, _launch, _nodes, _listed, _state):
             event = read(message.text, message.at)
             if event is not None:
                 yield event
@@ -308,3 +340,26 @@ def _nodes(text: str, at: Where) -> NodeTrouble | None:
             nodes = hosts_or_text(found["nodes"].rstrip(".,;"))
             return NodeTrouble(at=at, nodes=nodes[:4096], why=found["why"].strip())
     return None
+
+
+def _listed(text: str, at: Where) -> NodeTrouble | None:
+    found = _LISTED.match(text)
+    if found is None or _FAILED_REASON.search(found["why"]) is None:
+        return None
+    nodes = hosts_or_text(found["nodes"].rstrip(".,;\"'"))
+    return NodeTrouble(at=at, nodes=nodes[:4096], why=found["why"].strip(), listed=True)
+
+
+def _state(text: str, at: Where) -> StepEnded | None:
+    found = _STATE.search(text)
+    if found is None:
+        return None
+    word = found["job"] or found["said"] or found["row"] or found["mail"]
+    step = _STEP.search(text)
+    return StepEnded(
+        at=at,
+        step=step[0] if step is not None else "",
+        ending=_STATES[word],
+        first_host="",
+        text=text[:400],
+    )

@@ -30,6 +30,8 @@ _NAMED = re.compile(
     r"\b(?P<name>nccl(?:System|Remote|Internal|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)"
     r"|ncclTimeout)\b: "
 )
+#: NCCL's own words where whoever passed them on left out all that stood before them.
+_BARE = re.compile(r"(?:ncclSocket\w{2,40}|socket(?:Progress|StartConnect|PollConnect)\w{0,20}): ")
 _ABORTED = re.compile(r"NCCL communicator (?:was|encountered error) ?(?:aborted|set by)")
 #: ``ncclGetErrorString`` of 2.8 to 2.30.
 _RESULTS = (
@@ -92,6 +94,10 @@ class NcclErrorReader:
         b"NCCL failure",
         b"NCCL warning",
         b"Last error",
+        b"ncclSocket",
+        b"socketProgress",
+        b"socketStartConnect",
+        b"socketPollConnect",
         b"gloo",
         b"Gloo ",
         b"connectFullMesh",
@@ -159,6 +165,8 @@ class NcclErrorReader:
                 yield NcclError(at=shown(message, named.start()), result=named["name"])
         elif aborted is not None:
             yield NcclError(at=shown(message, aborted.start()), result=None)
+        elif last is None and block is None and _BARE.match(text) is not None:
+            yield from _quoted(message, _Block(message), text)
         if last is not None:
             if block is None:
                 block = self._open(message)

@@ -164,14 +164,18 @@ def _node_trouble(picture: Picture) -> Iterator[Finding]:
         return
     if any(e.ending is Ending.NODE_FAILURE for e in picture.of(StepEnded)):
         return  # told there, with these nodes
-    first = trouble[0]
+    first = next((e for e in trouble if not e.listed), trouble[0])
     ended = bool(picture.of(StepEnded, SlurmNote)) or _by_srun(first)
     culprits = _failed_nodes(picture)
     names = ", ".join(c.host for c in culprits[:4] if c.host) or "a node"
     more = f" and {len(culprits) - 4} more" if len(culprits) > 4 else ""
     yield Finding(
         cls="slurm-node-fail",
-        weight=Weight.OUTRIGHT if _by_srun(first) else Weight.CAUSE,
+        weight=Weight.PATTERN
+        if first.listed
+        else Weight.OUTRIGHT
+        if _by_srun(first)
+        else Weight.CAUSE,
         summary=f"Slurm reports {names}{more} as failed or taken out",
         state=State.FAILED if ended else State.UNKNOWN,
         at=first.at,
@@ -188,10 +192,11 @@ def _by_srun(event: NodeTrouble) -> bool:
 
 
 def _failed_nodes(picture: Picture) -> tuple[Culprit, ...]:
-    """The nodes that Slurm names as failed. The first node of a step is none of them."""
+    """The nodes that Slurm names as failed. The first node of a step is none of them, and a
+    list of the whole cluster does not tell which nodes are this job's."""
     out: dict[str, Culprit] = {}
     for event in picture.of(NodeTrouble):
-        for node in event.nodes:
+        for node in () if event.listed else event.nodes:
             name = picture.name_of(node)
             out.setdefault(name, Culprit(host=name, reason=f"Slurm on it: {event.why}"))
     return tuple(out.values())
