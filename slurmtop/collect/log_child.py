@@ -3,9 +3,9 @@
 Run as a script by :mod:`slurmtop.collect.log_pool`, at low priority; ends when its input ends,
 which it does when slurmtop is gone, however it went. It touches no file.
 
-Orders, each a tuple: ``("open", key, name, year)``, ``("feed", key, bytes)``,
-``("skip", key, count)``, ``("finish", key, size)``; each ``finish`` is answered by
-``(key, traces)``, and ``("judge", key, logs, runs)`` by ``(key, what they say)``.
+What comes in is ``(key, orders)``, each order a tuple: ``("open", name, year)``,
+``("feed", bytes)``, ``("skip", count)``, ``("finish", size)``; each ``finish`` is answered by
+``(key, traces)``, and ``("judge", logs, runs)`` by ``(key, what they say)``.
 """
 
 import os
@@ -22,21 +22,20 @@ def serve(connection: "Connection[Any, Any]") -> None:
     readers: dict[int, SourceReader] = {}
     while True:
         try:
-            order, key, *rest = connection.recv()
+            key, orders = connection.recv()
+            for order, *rest in orders:
+                if order == "open":
+                    readers[key] = SourceReader(rest[0], year=rest[1])
+                elif order == "feed":
+                    readers[key].feed(rest[0])
+                elif order == "skip":
+                    readers[key].skip(rest[0])
+                elif order == "finish":
+                    connection.send((key, readers.pop(key).finish(size=rest[0])))
+                else:
+                    connection.send((key, _judge(*rest)))
         except (EOFError, OSError):
             return
-        if order == "open":
-            readers[key] = SourceReader(rest[0], year=rest[1])
-        elif order == "feed":
-            readers[key].feed(rest[0])
-        elif order == "skip":
-            readers[key].skip(rest[0])
-        else:
-            answer = _judge(*rest) if order == "judge" else readers.pop(key).finish(size=rest[0])
-            try:
-                connection.send((key, answer))
-            except OSError:
-                return
 
 
 def _judge(logs: Any, runs: Any) -> Any:

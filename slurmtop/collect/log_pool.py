@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from slurmtop.model.facts import LogsSay
 from slurmtop.model.trace import Traces
 
 PROCESSES = 2
+#: The two ends of a long log go to its child in one piece.
+_SENT_AT_ONCE = 1536 * 1024
 _SCRIPT = Path(__file__).with_name("log_child.py")
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +35,9 @@ class _Child:
     """One process of ``log_child.py``, with a thread that waits for what comes back."""
 
     def __init__(self) -> None:
+        # Few logs need no pool, and then its start is not waited for.
+        from multiprocessing.connection import Connection
+
         ours, theirs = socket.socketpair()
         handle = theirs.fileno()
         try:
@@ -52,30 +57,34 @@ class _Child:
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._sending = asyncio.Lock()
-        self._lost = False
+        self.lost = False
         self._thread = threading.Thread(target=self._receive, name="parsed logs", daemon=True)
         self._thread.start()
         self.open_sources = 0
 
-    async def send(self, *order: Any) -> None:
-        """One order. Waits while the child is busy, so that nothing piles up."""
+    async def send(self, key: int, orders: Sequence[tuple[Any, ...]]) -> None:
+        """Orders for one source. Waits while the child is busy, so that nothing piles up."""
         async with self._sending:
-            if self._lost:
+            if self.lost:
                 raise ReaderLost(_GONE)
             try:
-                await asyncio.to_thread(self._connection.send, order)
+                await asyncio.to_thread(self._connection.send, (key, orders))
             except (OSError, ValueError):
+                self.lost = True
                 raise ReaderLost(_GONE) from None
 
-    async def ask(self, order: str, key: int, *what: Any) -> Any:
-        """What the child answers to an order that has an answer."""
+    async def ask(self, key: int, orders: Sequence[tuple[Any, ...]]) -> Any:
+        """What the child answers to the last of these orders, which has an answer."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[key] = future
         try:
-            await self.send(order, key, *what)
+            await self.send(key, orders)
             return await future
         finally:
             self._waiting.pop(key, None)
+            if future.done() and not future.cancelled():
+                # Where sending failed nobody has asked for it.
+                future.exception()
 
     def _receive(self) -> None:
         try:
@@ -93,7 +102,7 @@ class _Child:
             future.set_result(answer)
 
     def _lose(self) -> None:
-        self._lost = True
+        self.lost = True
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(ReaderLost(_GONE))
@@ -117,28 +126,29 @@ class PooledSource:
     def __init__(self, child: _Child, key: int, name: str, year: int | None) -> None:
         self._child = child
         self._key = key
-        self._opening: tuple[str, int | None] | None = (name, year)
+        self._orders: list[tuple[Any, ...]] = [("open", name, year)]
+        self._bytes = 0
 
     async def feed(self, data: bytes) -> None:
-        await self._open()
-        await self._child.send("feed", self._key, data)
+        self._orders.append(("feed", data))
+        self._bytes += len(data)
+        if self._bytes >= _SENT_AT_ONCE:
+            await self._child.send(self._key, self._taken())
 
     async def skip(self, count: int) -> None:
-        await self._open()
-        await self._child.send("skip", self._key, count)
+        self._orders.append(("skip", count))
 
     async def finish(self, size: int | None) -> Traces:
-        await self._open()
+        self._orders.append(("finish", size))
         try:
-            traces: Traces = await self._child.ask("finish", self._key, size)
+            traces: Traces = await self._child.ask(self._key, self._taken())
             return traces
         finally:
             self._child.open_sources -= 1
 
-    async def _open(self) -> None:
-        if self._opening is not None:
-            opening, self._opening = self._opening, None
-            await self._child.send("open", self._key, *opening)
+    def _taken(self) -> list[tuple[Any, ...]]:
+        orders, self._orders, self._bytes = self._orders, [], 0
+        return orders
 
 
 class ParsePool:
@@ -157,13 +167,13 @@ class ParsePool:
 
     async def judge(self, *what: object) -> LogsSay | None:
         """What :func:`~slurmtop.collect.log_verdict.judge_now` says of ``what``."""
-        said: LogsSay | None = await self._least_busy().ask("judge", next(self._keys), *what)
+        said: LogsSay | None = await self._least_busy().ask(next(self._keys), [("judge", *what)])
         return said
 
     def _least_busy(self) -> _Child:
         if not self._children:
             self._children = [_Child() for _ in range(self._processes)]
-        return min(self._children, key=lambda one: one.open_sources)
+        return min(self._children, key=lambda one: (one.lost, one.open_sources))
 
     def close(self) -> None:
         for child in self._children:
