@@ -25,9 +25,9 @@ class Forms:
 
     __slots__ = ("_kinds", "_lines", "_of", "_text")
 
-    def __init__(self, lines: Sequence[bytes]) -> None:
+    def __init__(self, lines: Sequence[bytes], text: bytes | None = None) -> None:
         self._lines = lines
-        self._text: bytes | None = None
+        self._text = text
         self._of: list[bytes] | None = None
         self._kinds: Collection[bytes] | None = None
 

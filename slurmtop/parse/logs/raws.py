@@ -58,8 +58,10 @@ class Block:
         serial: int = 0,
         wide: bool = False,
         dropped: int = 0,
+        text: bytes | None = None,
     ) -> None:
         self.lines = lines
+        self._text = text
         self.number = number
         self.offset = offset
         self.place = place
@@ -71,6 +73,11 @@ class Block:
             [at for at, line in enumerate(lines) if not line or line.isspace()] if some else []
         )
         self._sizes: list[int] | None = None
+
+    def take_text(self) -> bytes:
+        """All lines joined by ``\\n``. What the file held is handed out once, and not kept."""
+        text, self._text = self._text, None
+        return b"\n".join(self.lines) if text is None else text
 
     @property
     def end_place(self) -> int:
@@ -145,7 +152,7 @@ class RawLines:
             data = self._behind_cut(data)
         lines = data.split(b"\n")
         last = lines.pop()
-        blocks = [self._block(lines)] if lines else []
+        blocks = [self._block(lines, data[: -len(last) - 1])] if lines else []
         self._rest += last
         if len(self._rest) > _BAR_HELD:
             blocks += self._shorten()
@@ -162,12 +169,12 @@ class RawLines:
 
     def finish(self) -> list[Block]:
         """The last line, where the file ended without ``\\n``."""
-        return [self._block([b""])] if self._rest else []
+        return [self._block([b""], b"")] if self._rest else []
 
-    def _block(self, lines: list[bytes]) -> Block:
+    def _block(self, lines: list[bytes], text: bytes) -> Block:
         lines[0] = self._rest + lines[0]
         wide = self._wide is not None
-        block = self._new(lines)
+        block = self._new(lines, self._rest + text)
         sizes = map(_wide_size, lines) if wide else map(len, lines)
         self._at += self._dropped + sum(sizes) + len(lines) * (1 + wide)
         self._place = block.end_place
@@ -177,7 +184,7 @@ class RawLines:
         self._rest, self._dropped = b"", 0
         return block
 
-    def _new(self, lines: list[bytes]) -> Block:
+    def _new(self, lines: list[bytes], text: bytes | None = None) -> Block:
         return Block(
             lines,
             number=self._number,
@@ -186,6 +193,7 @@ class RawLines:
             serial=self.count,
             wide=self._wide is not None,
             dropped=self._dropped,
+            text=text,
         )
 
     def _behind_cut(self, data: bytes) -> bytes:

@@ -129,7 +129,7 @@ class SourceReader:
         for block in blocks:
             self._learn(block)
             self._ends.see(block)
-            forms = Forms(block.lines)
+            forms = Forms(block.lines, block.take_text())
             wanted = self._calls.take(block, forms)
             self._read_lines(_lines_of(self._held, block, wanted, forms), final=False)
         if final and self._held:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from slurmtop.parse.logs.call_forms import Told, Wiring, told_of, wiring_of
 from slurmtop.parse.logs.calls import CallLines
 from slurmtop.parse.logs.forms import Forms, form_of
-from slurmtop.parse.logs.raws import Block
+from slurmtop.parse.logs.raws import Block, RawLines
 
 LINE = st.binary(max_size=12).map(lambda data: data.replace(b"\n", b" "))
 PARTS = st.sampled_from(
@@ -70,3 +70,18 @@ def test_forms_stand_behind_one_another(lines: list[bytes], data: st.DataObject)
     assert set(whole.kinds) == set(whole.of)
     places = whole.places(set(whole.of))
     assert sorted(at for part in places.values() for at in part) == list(range(len(whole.of)))
+
+
+@given(
+    st.lists(st.binary(max_size=30) | st.sampled_from([b"\n", b"a\r", b"x" * 70_000])),
+    st.booleans(),
+)
+def test_the_text_of_a_block_is_that_of_its_lines(parts: list[bytes], wide: bool) -> None:
+    raws = RawLines()
+    blocks = raws.feed(b"\xff\xfe" if wide else b"-")
+    for part in parts:
+        blocks += raws.feed(part)
+    blocks += raws.finish()
+    for block in blocks:
+        for _ in range(2):
+            assert block.take_text() == b"\n".join(block.lines)
