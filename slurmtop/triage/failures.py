@@ -20,7 +20,7 @@ from slurmtop.model.events.launch import (
 )
 from slurmtop.model.events.nccl import NcclChain, NcclRetry, NcclWarn, Warn
 from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
-from slurmtop.model.events.reports import BenchRow, FlightReport, HorovodStall
+from slurmtop.model.events.reports import BenchRow, CallsApart, FlightReport, HorovodStall
 from slurmtop.model.events.slurm import (
     LaunchFailed,
     OomKill,
@@ -149,7 +149,7 @@ def grade(event: Event) -> Grade:
         case NcclRetry():
             last = event.attempts is not None and event.attempt == event.attempts
             return Grade.ERROR if last else Grade.NOTHING
-        case FingerprintMismatch() | MonitoredBarrier() | Desync():
+        case FingerprintMismatch() | MonitoredBarrier() | Desync() | CallsApart():
             return Grade.ERROR
         case HorovodStall() | FlightReport():
             return Grade.STUCK

@@ -188,3 +188,56 @@ def test_a_node_that_was_taken_out_for_work_has_not_failed(line: str) -> None:
 def test_the_state_that_slurm_gives_a_job_tells_how_it_ended(line: str, cls: str) -> None:
     assert told(line) == ("failed", cls)
     assert named(line) == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "cls"),
+    [
+        ("Mismatched MPI operations: One rank did an allreduce, but another rank did an allgather.",
+         "collective-op-mismatch"),
+        ("Error: Mismatched broadcast root ranks: One rank specified root rank 0, but another 1.",
+         "collective-op-mismatch"),
+        ("Mismatched ALLREDUCE tensor shapes: One rank sent a tensor of shape [3], but another 4",
+         "collective-shape-mismatch"),
+        ("Mismatched data types: One rank had type float32, but another rank had type float64.",
+         "collective-shape-mismatch"),
+        ("[enforce fail at x/gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 4 vs",
+         "collective-shape-mismatch"),
+    ],
+)  # fmt: skip
+def test_calls_that_horovod_or_gloo_found_to_differ_are_told(line: str, cls: str) -> None:
+    assert told(line) == ("failed", cls)
+    assert named(line) == set()
+
+
+def test_an_exception_on_exhausted_inputs_is_the_end_of_the_data() -> None:
+    text = "RuntimeError: Ranks [2] have exhausted all inputs, while other ranks still have some."
+    assert told(text) == ("failed", "data-exhausted")
+
+
+def test_mpis_first_process_is_named_by_any_of_its_runtimes() -> None:
+    text = (
+        "prterun detected that one or more processes exited with non-zero status, thus causing\n"
+        "the job to be terminated. The first process to do so was:\n\n"
+        "   Process name: [prterun-n1-991@1,3] Exit code:    1\n"
+    )
+    assert told(text) == ("failed", "task-exit")
+    assert named(text) == {3}
+
+
+def test_an_end_of_which_no_process_is_told_names_nobody() -> None:
+    text = "Primary job  terminated normally, but 1 process returned\na non-zero exit code."
+    assert told(text) == ("failed", "task-exit")
+    assert named(text) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "4711   train  gpu  acc 8 CANCELLED by 1001  0:0",
+        "Slurm Job_id=12 Name=x Ended, Run time 01:00:22, CANCELLED, ExitCode 0",
+        "   JobState=CANCELLED Reason=None Dependency=(null)",
+    ],
+)
+def test_a_job_that_slurm_lists_as_cancelled_was_ended_by_a_person(line: str) -> None:
+    assert told(line) == ("failed", "user-interrupt")

@@ -89,6 +89,14 @@ class HorovodStall(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallsApart(Event):
+    """Horovod, gloo or MPI found that ranks called different things: ``shape`` is true where
+    only sizes or types differ. Which rank is the odd one they do not tell."""
+
+    shape: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StackFrame(Event):
     """A frame of a stack that somebody took of a living process with gdb, pstack or py-spy:
     ``#4  0x00007f1c in ncclCommAbort () from libnccl.so.2``. Only frames that close a

@@ -32,6 +32,7 @@ _EPOCH_DONE = re.compile(
 _OUT_OF_DATA = re.compile(
     r"^StopIteration(?::|\s*$)|(?i:\bran out of (?:batches|data|samples|input)\b"
     r"|\b(?:data ?set|data ?loader|iterator|data)(?: is| was| has been| are)? exhausted\b"
+    r"|\bexhausted (?:all )?(?:its |the )?(?:inputs?|data)\b"
     r"|\bno more (?:batches|data|samples)\b|\bout of data\b)|OutOfRangeError: End of sequence"
 )
 _TIME_UP = re.compile(

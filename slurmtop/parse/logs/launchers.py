@@ -51,8 +51,15 @@ _MPICH_WHO = re.compile(
 _MPICH_HOW = re.compile(
     r"=\s{1,8}(?:EXIT CODE: (?P<code>\d{1,5})|KILLED BY SIGNAL: (?P<signal>\d{1,3}))"
 )
-_NAME = re.compile(r"^\s{0,20}Process name: \[(?:\[\d{1,10},\d{1,6}\],)?(?P<rank>\d{1,9})\]")
-_NAMED_CODE = re.compile(r"^\s{0,20}Exit code: {0,8}(?P<code>-?\d{1,5})")
+_NAME = re.compile(
+    r"^\s{0,20}Process name: \[(?:\[\d{1,10},\d{1,6}\],|[\w.-]{1,200}@\d{1,6},)?"
+    r"(?P<rank>\d{1,9})\]"
+)
+_PRIMARY = re.compile(
+    r"Primary job {1,4}terminated normally, but \d{1,6} process|\b(?:mpirun|mpiexec|prterun|orterun"
+    r")\S{0,20} detected that one or more processes exited with non-zero"
+)
+_NAMED_CODE = re.compile(r"(?:^|\])\s{0,20}Exit code: {0,8}(?P<code>-?\d{1,5})")
 _DAEMON = re.compile(r"^\s{0,8}Remote daemon: .{1,60} on node (?P<node>\S{1,255})")
 
 _SHELL = re.compile(
@@ -130,6 +137,8 @@ class LauncherReader:
         b"noticed that process rank",
         b"RUNNING AT",
         b"Process name: [",
+        b"Primary job",
+        b"exited with non-zero",
         b"Remote daemon:",
         b"remote daemon",
         b"communication peer process",
@@ -199,7 +208,7 @@ class LauncherReader:
             if message.at.order - begun.message.at.order > _REACH:
                 self._who = None
             return
-        how = _ON_SIGNAL.search(text) or _MPICH_HOW.search(text) or _NAMED_CODE.match(text)
+        how = _ON_SIGNAL.search(text) or _MPICH_HOW.search(text) or _NAMED_CODE.search(text)
         if how is None:
             if message.at.order - begun.message.at.order > _REACH:
                 self._who = None
@@ -240,6 +249,10 @@ def _ends(message: Message) -> Iterator[Event]:
         yield ChildEnded(
             at=shown(message, found.start()), signal=signal_number(found["died"] or found["spawn"])
         )
+        return
+    if (found := _PRIMARY.search(text)) is not None:
+        # Which process it was stands in the lines that follow, if anywhere.
+        yield ChildEnded(at=shown(message, found.start()))
         return
     if "srun:" in text or "slurmstepd" in text or message.stream.startswith("srun"):
         return

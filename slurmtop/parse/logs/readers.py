@@ -6,6 +6,7 @@ Each entry makes a fresh reader for one source.
 from collections.abc import Callable
 
 from slurmtop.parse.logs.bench import BenchReader
+from slurmtop.parse.logs.calls_apart import CallsApartReader
 from slurmtop.parse.logs.crashes import CrashReader
 from slurmtop.parse.logs.cuda_errors import CudaReader
 from slurmtop.parse.logs.elastic import ElasticReader
@@ -37,6 +38,7 @@ READERS: tuple[Callable[[], Reader], ...] = (
     RasTextReader,
     RasJsonReader,
     HorovodReader,
+    CallsApartReader,
     FlightTextReader,
     BenchReader,
     NcclReader,

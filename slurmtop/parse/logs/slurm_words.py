@@ -155,13 +155,14 @@ _LISTED = re.compile(
 _FAILED_REASON = re.compile(
     r"(?i:node_fail|not responding|unexpectedly rebooted|kill task failed|resumetimeout)|\bNHC\b"
 )
-_JOB_STATE = r"NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT"
+_JOB_STATE = r"NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT|CANCELLED"
 #: A job's state as scontrol, sacct, Slurm's mails and those who wait for a job print it.
 _STATE = re.compile(
     rf"\bJobState=(?P<job>{_JOB_STATE})\b"
     rf"|\b[Jj]ob\b.{{0,80}}?\b(?:[Ss]tatus|[Ss]tate)[=: ]{{1,3}}(?:is )?['\"]?"
     rf"(?P<said>{_JOB_STATE})\b"
-    rf"|^\s{{0,8}}{_ID}\s.{{0,160}}?\s(?P<row>{_JOB_STATE})\s{{1,20}}\d{{1,3}}:\d{{1,3}}\b"
+    rf"|^\s{{0,8}}{_ID}\s.{{0,160}}?\s(?P<row>{_JOB_STATE})(?: by \d{{1,10}}|\+)?"
+    rf"\s{{1,20}}\d{{1,3}}:\d{{1,3}}\b"
     rf"|\b[Ss]lurm (?:Array Summary )?Job_id=.{{0,200}}, (?P<mail>{_JOB_STATE})(?:,|\s*$)"
 )
 _STEP = re.compile(rf"\b{_ID}\b")
@@ -170,6 +171,7 @@ _STATES = {
     "BOOT_FAIL": Ending.NODE_FAILURE,
     "PREEMPTED": Ending.PREEMPTION,
     "TIMEOUT": Ending.TIME_LIMIT,
+    "CANCELLED": Ending.CANCELLED,
 }
 
 
@@ -198,6 +200,7 @@ class SlurmReader(PlainReader):
         b"BOOT_FAIL",
         b"PREEMPTED",
         b"TIMEOUT",
+        b"CANCELLED",
         b"node_fail",
         b"ot responding",
         b"Kill task failed",

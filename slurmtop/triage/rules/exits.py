@@ -30,6 +30,7 @@ def find(picture: Picture) -> Iterable[Finding]:
         *(e for e in picture.of(Crash) if not e.in_nccl),
     ]
     exits = [event for event in exits if _code(event) != 0]
+    exits = [event for event in exits if not _vague(event)] or exits
     if exits:
         yield from _exited(picture, exits)
 
@@ -62,6 +63,13 @@ def _exited(picture: Picture, exits: Sequence[_Exit]) -> Iterator[Finding]:
         if alone
         else (),
     )
+
+
+def _vague(event: _Exit) -> bool:
+    """``one process returned a non-zero exit code``: which one stands in a line of its own."""
+    if not isinstance(event, ChildEnded):
+        return False
+    return {event.exit_code, event.signal, event.rank, event.pid, event.node} == {None}
 
 
 def _code(event: _Exit) -> int | None:

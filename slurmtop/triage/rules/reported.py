@@ -6,7 +6,7 @@ everybody else, and states that differ are normal near a hang.
 
 from collections.abc import Iterable, Iterator
 
-from slurmtop.model.events.reports import FlightReport, RasComm
+from slurmtop.model.events.reports import CallsApart, FlightReport, RasComm
 from slurmtop.model.events.torch import (
     Desync,
     Fingerprint,
@@ -27,6 +27,7 @@ _SHAPE_TYPES = ("SIZE", "SYNTAX", "DTYPE", "SHAPE")
 def find(picture: Picture) -> Iterator[Finding]:
     """Findings of these reports in the newest attempt."""
     yield from _fingerprints(picture)
+    yield from _apart(picture)
     yield from _no_desync_report(picture)
     yield from _flight_errors(picture)
     yield from _ras_counts(picture)
@@ -96,6 +97,23 @@ def _print_words(print_: Fingerprint) -> str:
     if print_.shape is None:
         return f"{plain_op(print_.op)}"
     return f"{plain_op(print_.op)} of shape [{print_.shape}]"
+
+
+def _apart(picture: Picture) -> Iterator[Finding]:
+    """What Horovod, gloo or MPI found; with an operation that differs the sizes do, too."""
+    told = picture.of(CallsApart)
+    if told:
+        shape = all(e.shape for e in told)
+        what = "sizes or types of one operation" if shape else "what the ranks called"
+        yield Finding(
+            cls="collective-shape-mismatch" if shape else "collective-op-mismatch",
+            weight=Weight.CAUSE,
+            summary=f"The library's own check found a difference in {what}",
+            state=State.FAILED,
+            at=told[0].at,
+            shown=tuple(Shown(e.at, "the calls of two ranks differ") for e in told[:4]),
+            explains=WAITED_OR_LEFT | {"python-exception"},
+        )
 
 
 def _no_desync_report(picture: Picture) -> Iterator[Finding]:
