@@ -24,12 +24,13 @@ _NAMES = {
     "SIGXCPU": 24,
     "SIGXFSZ": 25,
 }
-#: What ``strsignal`` and the shells print.
-_WORDS = {
+#: What ``strsignal`` on Linux and the shells print.
+SIGNAL_WORDS = {
     "hangup": 1,
     "interrupt": 2,
     "quit": 3,
     "illegal instruction": 4,
+    "trace/breakpoint trap": 5,
     "aborted": 6,
     "bus error": 7,
     "floating point exception": 8,
@@ -38,7 +39,11 @@ _WORDS = {
     "segmentation fault": 11,
     "user defined signal 2": 12,
     "broken pipe": 13,
+    "alarm clock": 14,
     "terminated": 15,
+    "cpu time limit exceeded": 24,
+    "file size limit exceeded": 25,
+    "bad system call": 31,
 }
 _LARGEST = 64
 #: A shell adds this to a signal and calls the sum an exit code.
@@ -54,7 +59,7 @@ def signal_number(text: str | None) -> int | None:
         value = int(word) if len(word) <= 3 else 0
         return value if 0 < value <= _LARGEST else None
     found = _NAMES.get(word.upper())
-    return found if found is not None else _WORDS.get(text.strip().lower())
+    return found if found is not None else SIGNAL_WORDS.get(text.strip().lower())
 
 
 def signal_name(text: str) -> str:

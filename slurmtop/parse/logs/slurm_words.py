@@ -23,6 +23,7 @@ from slurmtop.model.events.slurm import (
 from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.plain import PlainReader
+from slurmtop.parse.logs.signals import SIGNAL_WORDS
 from slurmtop.parse.slurm.hostlist import hosts_or_text
 
 _ID = r"\d{1,12}(?:_\d{1,10}|\+\d{1,6})?(?:\.(?:\d{1,10}(?:\+\d{1,6})?|[a-z]{3,12}))?"
@@ -31,28 +32,7 @@ _PREFIX = re.compile(
     r"slurm(?:stepd|d)(?:-(?P<dash>[\w.-]{1,255})|\[(?P<bracket>[\w.-]{1,255})\])?:"
 )
 
-#: The words of strsignal(3) on Linux.
-_SIGNALS = {
-    "hangup": 1,
-    "interrupt": 2,
-    "quit": 3,
-    "illegal instruction": 4,
-    "trace/breakpoint trap": 5,
-    "aborted": 6,
-    "bus error": 7,
-    "floating point exception": 8,
-    "killed": 9,
-    "user defined signal 1": 10,
-    "segmentation fault": 11,
-    "user defined signal 2": 12,
-    "broken pipe": 13,
-    "alarm clock": 14,
-    "terminated": 15,
-    "cpu time limit exceeded": 24,
-    "file size limit exceeded": 25,
-    "bad system call": 31,
-}
-_SIGNAL_WORDS = "|".join(re.escape(words) for words in _SIGNALS)
+_SIGNAL_WORDS = "|".join(re.escape(words) for words in SIGNAL_WORDS)
 _HOW = (
     rf"(?P<how>Exited with exit code (?P<code>\d{{1,5}})|Out Of Memory"
     rf"|(?P<signal>(?i:{_SIGNAL_WORDS}))(?: \(core dumped\))?|Real-time signal \d{{1,2}})"
@@ -242,7 +222,7 @@ def _task_exit(text: str, at: Where) -> TaskExit | None:
 
 def _signal(words: str | None, code: int | None) -> int | None:
     if words:
-        return _SIGNALS[words.lower()]
+        return SIGNAL_WORDS[words.lower()]
     # A shell gives the signal of its child as 128 and more.
     if code is not None and 128 < code <= 128 + _LAST_SIGNAL:
         return code - 128

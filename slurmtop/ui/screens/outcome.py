@@ -1,24 +1,23 @@
 """What became of an action: stays until a person closes it."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from slurmtop.ui.messages import SecondPassed
 from slurmtop.ui.present.outcome import Progress, close_text, progress_lines
 from slurmtop.ui.present.spans import Line
+from slurmtop.ui.screens.read_box import ReadBox
 from slurmtop.ui.widgets.lines import LinesView
 
 if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
 
 
-class OutcomeScreen(ModalScreen[None]):
+class OutcomeScreen(ReadBox):
     """Shows an action while it runs and then its result. Closing it stops nothing."""
 
     DEFAULT_CSS = """
@@ -29,13 +28,6 @@ class OutcomeScreen(ModalScreen[None]):
     }
     OutcomeScreen #outcome-body { height: auto; max-height: 20; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "close", "close", show=False),
-        Binding("up,k", "scroll_body('up')", "up", show=False),
-        Binding("down,j", "scroll_body('down')", "down", show=False),
-        Binding("pageup", "scroll_body('page_up')", "page up", show=False),
-        Binding("pagedown,space", "scroll_body('page_down')", "page down", show=False),
-    ]
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
@@ -75,7 +67,3 @@ class OutcomeScreen(ModalScreen[None]):
         """Close the screen; what runs goes on and is shown when it is done."""
         self.closed = True
         self.dismiss(None)
-
-    def action_scroll_body(self, how: str) -> None:
-        """Scroll what does not fit."""
-        self._body.scroll_by(how)

@@ -1,19 +1,17 @@
 """A few lines to read, over whatever is shown."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from slurmtop.ui.present.spans import Line
+from slurmtop.ui.screens.read_box import ReadBox
 from slurmtop.ui.widgets.lines import LinesView
 
 
-class TextScreen(ModalScreen[None]):
+class TextScreen(ReadBox):
     """Shows what ``make(width)`` gives; it changes nothing."""
 
     DEFAULT_CSS = """
@@ -24,13 +22,6 @@ class TextScreen(ModalScreen[None]):
     }
     TextScreen #text-body { height: auto; max-height: 20; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q", "close", "close", show=False),
-        Binding("up,k", "scroll_body('up')", "up", show=False),
-        Binding("down,j", "scroll_body('down')", "down", show=False),
-        Binding("pageup", "scroll_body('page_up')", "page up", show=False),
-        Binding("pagedown,space", "scroll_body('page_down')", "page down", show=False),
-    ]
 
     def __init__(self, title: str, make: Callable[[int], tuple[Line, ...]]) -> None:
         super().__init__()
@@ -46,10 +37,3 @@ class TextScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._body.focus()
-
-    def action_close(self) -> None:
-        self.dismiss(None)
-
-    def action_scroll_body(self, how: str) -> None:
-        """Scroll what does not fit."""
-        self._body.scroll_by(how)
