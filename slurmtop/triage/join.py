@@ -10,7 +10,8 @@ from slurmtop.triage.clocks import clock_offsets
 from slurmtop.triage.join_groups import read_groups
 from slurmtop.triage.join_hosts import host_aliases
 from slurmtop.triage.join_ranks import read_ranks, world_size
-from slurmtop.triage.picture import GroupView, Picture
+from slurmtop.triage.picture import GroupView, Picture, is_history
+from slurmtop.triage.restarts import restarts
 
 #: What a launcher still says of the attempt that is over, after it told of the new one.
 _AFTERWORDS = (ClosingSignal, DeathSignal, ElasticFailure, WorkersRestart, SlurmNote)
@@ -20,12 +21,13 @@ def join(traces: Traces) -> Picture:
     """The picture of these traces. Total: any events in any order, no error."""
     aliases = host_aliases(traces)
     newest = _newest_attempts(traces)
+    restarted = restarts(traces)
 
     def name_of(host: str) -> str:
         return aliases.get(host.lower(), host)
 
     def is_current(at: Where) -> bool:
-        return at.attempt >= newest.get(at.source, 0)
+        return at.attempt >= newest.get(at.source, 0) and not is_history(at, restarted)
 
     ranks = read_ranks(traces, name_of, is_current)
     groups = read_groups(traces, name_of, is_current, ranks.written)
@@ -39,6 +41,7 @@ def join(traces: Traces) -> Picture:
         offsets_s=clock_offsets(traces),
         attempt=max(newest.values(), default=0),
         source_attempts=newest,
+        restarts=restarted,
         world_size=world,
         rank_hosts=ranks.hosts,
         seen_ranks=ranks.seen,

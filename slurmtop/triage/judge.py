@@ -31,6 +31,7 @@ from slurmtop.triage.join import join
 from slurmtop.triage.next_steps import missing_of, next_of
 from slurmtop.triage.notable import notable
 from slurmtop.triage.picture import Picture
+from slurmtop.triage.restarts import earlier_ends
 
 #: Where a rule says one of these, an error that was got over is part of what it says.
 _NOT_AN_END = (State.SLOW, State.HEALTHY, State.UNKNOWN)
@@ -61,6 +62,7 @@ def judge(
         job=job,
         cluster=cluster,
         since=_last_progress(picture),
+        against=(*verdict.against, *_beside(picture)),
         missing=_each_once(missing),
         made_at=now,
     )
@@ -221,6 +223,13 @@ def _against(picture: Picture, winner: Finding, rivals: Sequence[Finding]) -> tu
             says = f"could also be {rival.cls}: {rival.summary}" if rival.cls else rival.summary
             lines.append(dataclasses.replace(line, says=says))
     return evidence_of(picture, lines[: len(winner.against) + _AGAINST_LIMIT])
+
+
+def _beside(picture: Picture) -> tuple[Evidence, ...]:
+    """What was left out because it is of an earlier run."""
+    says = "an earlier run in this log ended so; another one was begun behind it"
+    ends = earlier_ends(picture)[:_AGAINST_LIMIT]
+    return evidence_of(picture, [Shown(at, says) for at in ends])
 
 
 _BY_FAMILY = {

@@ -70,6 +70,21 @@ class Process:
     attempt: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """``order`` is that of the first message of the newest run of a source; ``end`` is how the
+    run before it ended."""
+
+    order: int
+    end: Where
+
+
+def is_history(at: Where, newest: Mapping[str, Restart]) -> bool:
+    """Does a line stand in front of the newest run of its source?"""
+    restart = newest.get(at.source)
+    return restart is not None and at.order < restart.order
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """The joined traces.
@@ -92,6 +107,8 @@ class Picture:
     source_attempts: Mapping[str, int] = field(default_factory=dict)
     """The newest attempt that each source itself tells of. A source that never tells of restarts
     stays at 0 while others count them."""
+    restarts: Mapping[str, Restart] = field(default_factory=dict)
+    """Sources in which a run began behind the end of another one: what stands before is history."""
     world_size: int | None = None
     rank_hosts: Mapping[int, str]
     """Global rank to host, of the newest attempt."""
@@ -104,6 +121,8 @@ class Picture:
 
     def is_current(self, at: Where) -> bool:
         """Does a line belong to the newest attempt that its source tells of?"""
+        if is_history(at, self.restarts):
+            return False
         return at.attempt >= self.source_attempts.get(at.source, 0)
 
     def rank_of(self, at: Where) -> int | None:
