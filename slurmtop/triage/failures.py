@@ -19,7 +19,7 @@ from slurmtop.model.events.launch import (
     WorkersOutOfMemory,
 )
 from slurmtop.model.events.nccl import NcclChain, NcclRetry, NcclWarn, Warn
-from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
+from slurmtop.model.events.program import Closing, ProgramSays, PyException
 from slurmtop.model.events.reports import BenchRow, CallsApart, FlightReport, HorovodStall
 from slurmtop.model.events.slurm import (
     LaunchFailed,
@@ -49,6 +49,7 @@ from slurmtop.model.events.torch import (
     WatchdogTimeout,
 )
 from slurmtop.model.trace import Event, Where
+from slurmtop.triage.moving import Moves
 from slurmtop.triage.picture import Picture
 
 #: Signals that a launcher, Slurm or the watchdog sends: who got one is a victim.
@@ -160,47 +161,32 @@ def grade(event: Event) -> Grade:
 class Survivals:
     """Tells for any line whether its writer went on after it.
 
-    A step or the end of the training told later by the same rank says yes. Where the ranks are
-    not known, steps say so only behind every end of a process (the bar of another rank moves on
-    for a moment), or where they go on for long.
+    New steps of the same rank say yes. Where the ranks are not known, steps say so only behind
+    every end of a process (the bar of another rank moves on for a moment), or where they go on
+    for long. Words on the end of the training say nothing: a script that failed prints them too.
     """
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
-        #: The last move of each (source, rank); of a rank that is not known, also the last one
-        #: that shows the work whole.
-        self._last: dict[tuple[str, int | None], Step | ProgramSays] = {}
-        self._whole: dict[str, Step | ProgramSays] = {}
+        self._moves = Moves(picture)
         self._last_end: dict[str, int] = {}
-        finished = (e for e in picture.of(ProgramSays) if e.closing is Closing.FINISHED)
-        moves: list[Step | ProgramSays] = [*picture.of(Step), *finished]
-        for move in sorted(moves, key=lambda event: event.at.order):
-            if isinstance(move, Step) and move.done == 0:
-                continue  # a bar that was only drawn
-            rank = picture.rank_of(move.at)
-            self._last[move.at.source, rank] = move
-            if rank is None and isinstance(move, Step) and move.done == move.total is not None:
-                self._whole[move.at.source] = move
-        moving = {source for source, _ in self._last}
+        moving = self._moves.sources()
         for event in picture.of(Event):
             if event.at.source in moving and grade(event) is Grade.ENDED:
                 self._last_end[event.at.source] = event.at.order
 
     def __call__(self, at: Where) -> bool:
         rank = self._picture.rank_of(at)
-        own = self._last.get((at.source, rank))
-        if own is not None and own.at.order > at.order:
-            ended = self._last_end.get(at.source, -1) if rank is None else -1
-            if own.at.order > ended:
-                return True
-        return self._outlived(at)
+        ended = self._last_end.get(at.source, -1) if rank is None else -1
+        return self._moves.went_on(at.source, rank, max(at.order, ended)) or self._outlived(at)
 
     def _outlived(self, at: Where) -> bool:
         """Did unknown writers come to the end of the work, or go on for long, after it?"""
-        whole, other = self._whole.get(at.source), self._last.get((at.source, None))
-        if whole is not None and whole.at.order > at.order:
+        moves, source = self._moves, at.source
+        if moves.made_whole(source, at.order) and moves.went_on(source, None, at.order):
             return True
-        if other is None or other.at.order <= at.order:
+        other = moves.last(source, None)
+        if other is None or not moves.went_on(source, None, at.order, new=1):
             return False
         first, second = self._picture.moment(at), self._picture.moment(other.at)
         return first is not None and second is not None and second - first > _OUTLIVED_S

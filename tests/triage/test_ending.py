@@ -76,7 +76,14 @@ def test_nothing_read_is_unknown() -> None:
 
 
 def test_an_error_that_its_rank_goes_on_from_does_not_fail_the_run() -> None:
-    assert state_of(step(1, rank=2), thrown(rank=2), step(90, rank=2)) is State.HEALTHY
+    begun, error = step(1, rank=2), thrown(rank=2)
+    later = step(89, rank=2), step(90, rank=2)
+    assert state_of(begun, error, *later) is State.HEALTHY
+
+
+def test_a_step_told_once_more_undoes_no_error() -> None:
+    assert state_of(step(90, rank=2), thrown(rank=2), step(90, rank=2)) is State.FAILED
+    assert state_of(step(90, rank=2), thrown(rank=2), step(91, rank=2)) is State.FAILED
 
 
 def test_an_error_behind_the_last_step_fails_the_run() -> None:
@@ -89,7 +96,10 @@ def test_a_few_steps_of_another_rank_do_not_undo_an_error() -> None:
 
 
 def test_a_bar_that_comes_to_its_end_undoes_the_error_of_a_rank() -> None:
-    assert state_of(thrown(rank=3), step(100, total=100)) is State.HEALTHY
+    thrown_first = thrown(rank=3)
+    bar = step(99, total=100), step(100, total=100)
+    assert state_of(thrown_first, *bar) is State.HEALTHY
+    assert state_of(bar[0], thrown(rank=3), bar[1]) is State.FAILED
 
 
 def test_steps_long_after_an_error_undo_it() -> None:

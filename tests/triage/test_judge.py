@@ -81,7 +81,8 @@ def test_a_hard_end_outranks_the_state_that_a_rule_suggests(
 def test_an_error_that_was_got_over_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     at = where(order=5, rank=1)
     error = finding("net-timeout", Weight.CAUSE, at=at)
-    verdict = verdict_of(monkeypatch, (error,), Step(at=where(order=9, rank=1), done=7))
+    later = [Step(at=where(order=order, rank=1), done=order) for order in (8, 9)]
+    verdict = verdict_of(monkeypatch, (error,), *later)
     assert (verdict.state, verdict.cls) == (State.HEALTHY, "healthy")
 
 

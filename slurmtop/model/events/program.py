@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from slurmtop.model.trace import Event
 
@@ -28,16 +29,27 @@ class PyException(Event):
     ``torch.multiprocessing.spawn`` saw fail first, on its node."""
 
 
+class Mark(NamedTuple):
+    """How far a bar or counter had come at one message; ``form`` are the words of a line without
+    a counter, empty else."""
+
+    order: int
+    done: int | None
+    form: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Event):
     """The program moved: a step, a bar, a loss line. First and last of each source and rank.
 
     ``bar`` is the words in front of a bar (``Preparing test set``). ``done`` of ``total``.
+    ``recent`` are the last few changes of this bar up to this one, oldest first.
     """
 
     done: int | None
     total: int | None = None
     bar: str | None = None
+    recent: tuple[Mark, ...] = ()
 
 
 class Doing(StrEnum):

@@ -10,11 +10,12 @@ Of the steps of one writer and bar the first and the last are told, the last whe
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum, auto
 
-from slurmtop.model.events.program import Doing, Phase, ProgramSays, RankSeen, Step
+from slurmtop.model.events.program import Doing, Mark, Phase, ProgramSays, RankSeen, Step
 from slurmtop.model.events.system import MemoryUse
 from slurmtop.model.trace import Event, RankFrom, Where
 from slurmtop.parse.logs.closings import closing_of
@@ -28,7 +29,10 @@ from slurmtop.parse.logs.steps import Moved, moved
 _OTHERS = re.compile(
     r"NCCL (?:INFO|WARN|TRACE)|ProcessGroup\w*\.cpp|WorkNCCL|CollectiveFingerPrint|^\s*File \""
     r"|^frame #\d|^#\d{1,3} |slurm(?:stepd|d|ctld)\b|\bsrun: |store[_ ]based[_ ]barrier"
+    r"|^wandb: |^COMET "
 )
+#: ``FloatingPointError: loss is nan at step 5`` is no step.
+_EXCEPTION = re.compile(r"\s{0,40}[A-Za-z_][\w.]{0,120}(?:Error|Exception|Interrupt|Iteration): ")
 #: A dump of settings: one long line of names and values, or an argument.
 _SETTINGS = re.compile(r"(?:[\w.-]{1,60}['\"]?\s?[=:]\s?\S{1,120}?,\s){12}|^\s*--[\w-]{2,60}[ =]")
 _METRICS = re.compile(r"(?i)\bloss['\"]?\s?[:=]\s?['\"]?\d")
@@ -44,6 +48,10 @@ _MEMORY_STEP = 0.05
 #: Lines that differ in their numbers, or in how far a bar is drawn, have one shape.
 _SHAPE = str.maketrans(dict.fromkeys("123456789", "0") | dict.fromkeys("#█▉▊▋▌▍▎▏", ""))
 _KNOWN_SHAPES = 4096
+#: Lines of one shape that are held, and changes of one bar that are told.
+_HELD_LINES = 6
+_RECENT = 12
+_FORM_CHARS = 60
 
 
 class _Kind(Enum):
@@ -162,7 +170,8 @@ class ProgramReader:
 
     def __init__(self) -> None:
         self._kinds: dict[str, _Kind] = {}
-        self._held: dict[tuple[object, ...], Message] = {}
+        self._held: dict[tuple[object, ...], deque[Message]] = {}
+        self._recent: dict[tuple[object, ...], deque[Mark]] = {}
         self._last_step: dict[tuple[object, ...], tuple[Step, bool]] = {}
         self._doing: dict[tuple[object, ...], tuple[Doing, bool]] = {}
         self._late_phase: dict[tuple[object, ...], Phase] = {}
@@ -187,7 +196,11 @@ class ProgramReader:
         kind = self._kinds.get(shape)
         if kind is _Kind.STEP:
             self._doing.pop(writer, None)
-            self._held[(*writer, shape)] = message
+            key = (*writer, shape)
+            held = self._held.get(key)
+            if held is None:
+                self._held[key] = held = deque(maxlen=_HELD_LINES)
+            held.append(message)
             return
         if kind is _Kind.NOTHING:
             return
@@ -224,9 +237,9 @@ class ProgramReader:
                 self._kinds.pop(shape, None)
                 yield from self._phase(writer, message.at, *phase)
                 return
-        step = moved(text)
+        step = None if _EXCEPTION.match(text) else moved(text)
         if step is not None:
-            yield from self._step(writer, message.at, step)
+            yield from self._step(writer, message.at, step, text)
             trains = memory is None and bar_phase(step.about) is None
             if trains:
                 self._kinds[shape] = _Kind.STEP
@@ -245,17 +258,29 @@ class ProgramReader:
 
     def _release(self) -> None:
         """The newest of the steps that were only held, read."""
-        for (*writer, _), message in self._held.items():
+        held = [(tuple(key[:-1]), one) for key, some in self._held.items() for one in some]
+        self._held.clear()
+        held.sort(key=lambda pair: pair[1].at.order)
+        for writer, message in held:
             step = moved(message.text)
             if step is not None:
                 key = (*writer, _bar(step))
                 known = self._last_step.get(key)
                 if known is None or known[0].at.order < message.at.order:
-                    event = Step(at=message.at, done=step.done, total=step.total, bar=step.about)
+                    event = self._event(key, message.at, step, message.text)
                     self._last_step[key] = (event, True)
-        self._held.clear()
 
-    def _step(self, writer: tuple[object, ...], at: Where, step: Moved) -> Iterator[Event]:
+    def _event(self, key: tuple[object, ...], at: Where, step: Moved, text: str) -> Step:
+        """The step, with the changes of its bar before it."""
+        recent = self._recent.setdefault(key, deque(maxlen=_RECENT))
+        form = _form(text) if step.done is None else ""
+        if not recent or form or recent[-1].done != step.done:
+            recent.append(Mark(at.order, step.done, form))
+        return Step(at=at, done=step.done, total=step.total, bar=step.about, recent=tuple(recent))
+
+    def _step(
+        self, writer: tuple[object, ...], at: Where, step: Moved, text: str
+    ) -> Iterator[Event]:
         doing = bar_phase(step.about)
         if doing is None:
             # Training goes on: a phase that begins after this is told anew.
@@ -263,11 +288,11 @@ class ProgramReader:
         else:
             over = step.total is not None and step.done is not None and step.done >= step.total
             yield from self._phase(writer, at, doing, over)
-        event = Step(at=at, done=step.done, total=step.total, bar=step.about)
         key = (*writer, _bar(step))
+        if key not in self._last_step and len(self._last_step) >= _KNOWN_WRITERS:
+            return
+        event = self._event(key, at, step, text)
         if key not in self._last_step:
-            if len(self._last_step) >= _KNOWN_WRITERS:
-                return
             yield event
             self._last_step[key] = (event, False)
         else:
@@ -330,3 +355,8 @@ class ProgramReader:
 def _bar(step: Moved) -> str:
     """The bar that a step is of; one an epoch is the same bar."""
     return re.sub(r"\d+", "#", step.about or "")
+
+
+def _form(text: str) -> str:
+    """The words of a line that has no counter: its numbers left away."""
+    return re.sub(r"[\d.+-]+(?:e[+-]?\d+)?|nan|inf", "#", text)[:_FORM_CHARS]

@@ -1,0 +1,69 @@
+"""Logs of runs that failed: never called healthy, whatever stands behind the failure."""
+
+import pytest
+
+from slurmtop.model.verdict import State, Verdict
+from slurmtop.parse.logs.reading import read_bytes
+from slurmtop.triage.judge import explain_traces
+
+STEPS = "".join(f"INFO step {n}00 loss 1.{n}\n" for n in range(1, 6))
+TRACE = """\
+Traceback (most recent call last):
+  File "train.py", line 41, in <module>
+    main()
+ValueError: bad batch
+"""
+BAR = "train:  40%|####      | 40/100 [00:10<00:15,  4.00it/s]"
+BAR_ON = "train:  41%|####1     | 41/100 [00:10<00:15,  4.00it/s]"
+
+FAILED = {
+    "bar-redrawn": f"\r{BAR}\n{TRACE}\n{BAR}\n",
+    "bar-redrawn-in-place": f"{BAR}\r{BAR}\n{TRACE}\r{BAR}\n",
+    "bar-redrawn-one-higher": f"{BAR}\n{TRACE}{BAR_ON}\n",
+    "bars-within-each-other": f"epoch:   0%|  | 0/3 [00:00<?, ?it/s]\n{BAR}\n{TRACE}{BAR}\n"
+    "epoch:   0%|  | 0/3 [00:10<?, ?it/s]\n",
+    "bars-of-two-ranks": f"{BAR_ON}\n{BAR}\n{TRACE}{BAR}\n{BAR_ON}\n{BAR}\n{BAR_ON}\n",
+    "bar-was-at-its-end": "100%|#####| 9/9 [00:10<00:00, 1.0it/s]\n"
+    + TRACE
+    + "100%|#####| 9/9 [00:11<00:00, 1.0it/s]\n",
+    "summary-of-wandb": STEPS + TRACE + "wandb: Run summary:\nwandb: train/global_step 600\n"
+    "wandb: train/loss 1.6\nwandb: train/loss_min 1.6\n",
+    "summary-of-the-script": STEPS + TRACE + "INFO last step 500 of 1000, loss 1.9\n",
+    "closing-words": STEPS + TRACE + "Training finished with exit code 1\n",
+    "closing-words-of-a-wrapper": STEPS + TRACE + "Training completed in 3 s\n",
+    "one-step-more-then-an-end": STEPS + TRACE + "INFO step 501 loss 1.9\nTraining done.\n",
+}
+
+
+def _verdict(text: str) -> Verdict:
+    return explain_traces(read_bytes("train.log", text.encode()))
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_an_exception_that_ends_a_process_is_got_over_by_new_steps_only(name: str) -> None:
+    verdict = _verdict(FAILED[name])
+    assert (verdict.state, verdict.cls) == (State.FAILED, "python-exception"), verdict.summary
+    assert not verdict.culprits
+
+
+@pytest.mark.parametrize("behind", ["", "saving checkpoint to /ckpt\n"])
+def test_an_error_that_steps_follow_was_got_over(behind: str) -> None:
+    later = "".join(f"INFO step {n}00 loss 1.0\n" for n in range(6, 9))
+    verdict = _verdict(STEPS + TRACE + later + behind)
+    assert verdict.state is State.HEALTHY, verdict.summary
+
+
+def test_an_error_that_an_earlier_state_of_the_run_follows_was_got_over() -> None:
+    later = "".join(f"INFO step {n}0 loss 1.0\n" for n in range(20, 60))
+    verdict = _verdict(STEPS + TRACE + "resuming from step 190\n" + later)
+    assert verdict.state is State.HEALTHY, verdict.summary
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["FloatingPointError: loss is nan at step 5", "RuntimeError: step 100: bad batch"],
+)
+def test_an_exception_that_speaks_of_a_step_is_no_step(line: str) -> None:
+    verdict = _verdict(STEPS + TRACE.replace("ValueError: bad batch", line))
+    assert (verdict.state, verdict.cls) == (State.FAILED, "python-exception")
+    assert line in verdict.summary
