@@ -25,12 +25,12 @@ def rows(desk: Desk) -> dict[str, GridRow]:
 
 
 async def answered(desk: Desk, *hosts: str, deadline_s: float = 45) -> None:
-    """Until these nodes (default: all) have answered and do so still."""
+    """Until these nodes (default: all) show the job's GPUs, and answer still."""
     wanted = hosts or NODES
 
     def all_have() -> bool:
         found = rows(desk)
-        return all(host in found and found[host].answered for host in wanted)
+        return all(host in found and found[host].answered and found[host].cells for host in wanted)
 
     await desk.until(f"answers of {', '.join(wanted)}", all_have, deadline_s)
 

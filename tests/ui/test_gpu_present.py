@@ -8,7 +8,7 @@ import pytest
 
 from slurmtop.model.gpu import GpuSample, NodeGpus
 from slurmtop.model.look import HostLook
-from slurmtop.model.process import NodeProcess, RankProcess, Rung
+from slurmtop.model.process import NodeProcess, NodeProcesses, RankProcess, Rung
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.store.gpu_metrics import METRICS, metric_of
 from slurmtop.store.gpu_use import JobUse
@@ -108,6 +108,10 @@ def test_a_node_whose_gpus_cannot_be_told_apart_has_answered_all_the_same() -> N
     row = build_row("gpu01", look, Attributed("4711", None, NOT_TOLD), UTIL)
     assert row.cells == ()
     assert row.answered
+    assert row.words == "asking whose its GPUs are …", "its processes may still tell"
+    listed = replace(look, processes=NodeProcesses(host="gpu01", at=START))
+    told = build_row("gpu01", listed, Attributed("4711", None, NOT_TOLD), UTIL)
+    assert told.words == NOT_TOLD
     assert not replace(row, look=replace(look, failure=Failure(Trouble.DOWN, "x"))).answered
     mean = build_row("gpu02", look, Attributed("4711", gpus.samples), UTIL)
     head = GpuHead(metric=UTIL, held="GPUs")

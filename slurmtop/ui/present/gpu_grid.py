@@ -15,7 +15,7 @@ from slurmtop.model.nic import NicPort
 from slurmtop.model.text import visible
 from slurmtop.model.units import bytes_text
 from slurmtop.store.gpu_metrics import METRICS, GpuMetric
-from slurmtop.triage.gpu_share import Attributed
+from slurmtop.triage.gpu_share import NOT_TOLD, Attributed
 from slurmtop.triage.gpu_work import GpuRef, Odd, Work, ref_of, work_of
 from slurmtop.triage.gpus import judge_gpu
 from slurmtop.ui.present.spans import Span
@@ -105,6 +105,9 @@ def build_row(
     if gpus is None or mine is None:
         return GridRow(host, look, role="bad")
     if mine.gpus is None and gpus.samples:
+        if mine.says == NOT_TOLD and look.processes is None and look.failure is None:
+            # Its processes may tell; they are listed while the GPUs are read.
+            return GridRow(host, look, words="asking whose its GPUs are …", role="busy")
         return GridRow(host, look, words=mine.says, role="warn")
     samples = sorted(mine.gpus or (), key=_order)
     cells = [_cell(host, gpu, samples, metric, odd or {}) for gpu in samples]
