@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from slurmtop.model.events.launch import ClosingSignal, DeathSignal, ElasticFailure, WorkersRestart
 from slurmtop.model.events.slurm import SlurmNote
@@ -10,6 +11,7 @@ from slurmtop.triage.clocks import clock_offsets
 from slurmtop.triage.join_groups import read_groups
 from slurmtop.triage.join_hosts import host_aliases
 from slurmtop.triage.join_ranks import read_ranks, world_size
+from slurmtop.triage.other_times import of_other_times
 from slurmtop.triage.picture import GroupView, Picture, is_history
 from slurmtop.triage.restarts import restarts
 
@@ -32,7 +34,7 @@ def join(traces: Traces) -> Picture:
     ranks = read_ranks(traces, name_of, is_current)
     groups = read_groups(traces, name_of, is_current, ranks.written)
     world = world_size(traces, is_current) or _world_by_groups(traces, groups, ranks.seen)
-    return Picture(
+    picture = Picture(
         traces=traces,
         aliases=aliases,
         ranks=ranks.written,
@@ -46,6 +48,7 @@ def join(traces: Traces) -> Picture:
         rank_hosts=ranks.hosts,
         seen_ranks=ranks.seen,
     )
+    return replace(picture, other_times=of_other_times(picture))
 
 
 def _world_by_groups(

@@ -7,6 +7,7 @@ own findings only, and the verdict says so.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -30,6 +31,7 @@ from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
 from slurmtop.triage.join import join
 from slurmtop.triage.next_steps import missing_of, next_of
 from slurmtop.triage.notable import notable
+from slurmtop.triage.other_times import without_strangers
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.restarts import earlier_ends
 
@@ -39,6 +41,8 @@ _NOT_AN_END = (State.SLOW, State.HEALTHY, State.UNKNOWN)
 OURSELVES = "slurmtop"
 #: Runners-up that are told in ``against``.
 _AGAINST_LIMIT = 4
+#: Lines of other times that are told there.
+_OTHER_TIMES_SHOWN = 2
 
 
 def explain_traces(
@@ -54,6 +58,7 @@ def judge(
     """The verdict on a joined picture; ``now`` only becomes ``made_at``."""
     ending = how_it_ended(picture)
     found, broken = _ask(picture, rules.ALL)
+    found = without_strangers(picture, found)
     order = _ranked(picture, _standing(picture, ending, found))
     verdict = _with_winner(picture, ending, order) if order else _without(picture, ending)
     missing = (*broken, *verdict.missing, *missing_of(picture, verdict))
@@ -226,10 +231,15 @@ def _against(picture: Picture, winner: Finding, rivals: Sequence[Finding]) -> tu
 
 
 def _beside(picture: Picture) -> tuple[Evidence, ...]:
-    """What was left out because it is of an earlier run."""
+    """What was left out because it is of an earlier run, or of another time."""
     says = "an earlier run in this log ended so; another one was begun behind it"
-    ends = earlier_ends(picture)[:_AGAINST_LIMIT]
-    return evidence_of(picture, [Shown(at, says) for at in ends])
+    shown = [Shown(at, says) for at in earlier_ends(picture)[:_AGAINST_LIMIT]]
+    says = "a kernel's line of another time than this run: it says nothing about it"
+    others = (
+        e.at for e in picture.traces.events if (e.at.source, e.at.order) in picture.other_times
+    )
+    shown += [Shown(at, says, "kernel") for at in itertools.islice(others, _OTHER_TIMES_SHOWN)]
+    return evidence_of(picture, shown)
 
 
 _BY_FAMILY = {

@@ -109,6 +109,8 @@ class Picture:
     stays at 0 while others count them."""
     restarts: Mapping[str, Restart] = field(default_factory=dict)
     """Sources in which a run began behind the end of another one: what stands before is history."""
+    other_times: frozenset[tuple[str, int]] = frozenset()
+    """(source, order) of lines of a kernel that were written at another time than the run."""
     world_size: int | None = None
     rank_hosts: Mapping[int, str]
     """Global rank to host, of the newest attempt."""
@@ -120,8 +122,8 @@ class Picture:
         return tuple(event for event in self.traces.of(*kinds) if self.is_current(event.at))
 
     def is_current(self, at: Where) -> bool:
-        """Does a line belong to the newest attempt that its source tells of?"""
-        if is_history(at, self.restarts):
+        """Does a line belong to this run, and to the newest attempt that its source tells of?"""
+        if is_history(at, self.restarts) or (at.source, at.order) in self.other_times:
             return False
         return at.attempt >= self.source_attempts.get(at.source, 0)
 

@@ -89,3 +89,60 @@ def test_an_end_with_a_run_behind_it_is_history_and_told_beside_the_verdict(name
 def test_an_end_without_a_run_behind_it_stands(name: str) -> None:
     verdict = judged(("train.log", BEFORE + ENDED[name]))
     assert verdict.state is State.FAILED, verdict.summary
+
+
+XID = "kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+KILL = (
+    "kernel: Memory cgroup out of memory: Killed process 4711 (python) total-vm:1kB, anon-rss:1kB"
+)
+RUN = steps("2031-05-05 15")
+THROWN_IN_TIME = RUN + THROWN.replace("[rank2]: ", "") + EXITED
+OTHER_TIMES = {
+    "xid-days-after": f"2031-05-09T15:00:10+00:00 gpu03 {XID}\n",
+    "xid-a-month-before": f"2031-04-05T15:00:10,123456+00:00 gpu03 {XID}\n",
+    "xid-of-dmesg-days-before": f"[Thu May  1 14:30:00 2031] {XID[8:]}\n",
+    "memory-a-month-before": f"2031-04-05T15:00:10+00:00 gpu03 {KILL}\n",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TIMES)
+def test_a_kernels_line_of_another_time_blames_nobody_and_is_told_beside(name: str) -> None:
+    for log, state, cls in (
+        (RUN + FINISHED, State.HEALTHY, "healthy"),
+        (THROWN_IN_TIME, State.FAILED, "python-exception"),
+    ):
+        verdict = judged(("run/train.log", log), ("run/gpu03.dmesg", OTHER_TIMES[name]))
+        assert (verdict.state, verdict.cls) == (state, cls), verdict.summary
+        assert all(one.host != "gpu03" or one.gpu is None for one in verdict.culprits)
+        assert [one.says for one in verdict.against if "another time" in one.says]
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2031-05-05T15:00:40+00:00 gpu03 ",
+        "2031-05-05T08:00:40-07:00 gpu03 ",
+        "2031-05-05T21:00:40 gpu03 ",
+        "May  5 15:00:40 gpu03 ",
+        "[81234.123456] ",
+        "",
+    ],
+    ids=["same-time", "told-zone", "hours-off-without-a-zone", "no-year", "since-boot", "no-time"],
+)
+def test_a_kernels_line_that_may_be_of_the_run_counts(stamp: str) -> None:
+    verdict = judged(("run/train.log", RUN + EXITED), ("run/gpu03.dmesg", f"{stamp}{XID}\n"))
+    assert verdict.cls == "gpu-hw-fault", verdict.summary
+
+
+def test_a_run_whose_log_shows_a_time_only_at_its_beginning_may_have_gone_on_for_days() -> None:
+    log = RUN + "still at it\n" * 100 + "srun: error: gpu03: task 2: Exited with exit code 1\n"
+    kernel = f"2031-05-09T15:00:10+00:00 gpu03 {XID}\n"
+    assert judged(("train.log", log), ("gpu03.dmesg", kernel)).cls == "gpu-hw-fault"
+
+
+def test_a_kernel_of_a_node_that_no_line_of_the_run_names_blames_nobody() -> None:
+    kernel = f"2031-05-05T15:00:40+00:00 gpu77 {XID}\n"
+    verdict = judged(("train.log", THROWN_IN_TIME), ("gpu77.dmesg", kernel))
+    assert verdict.cls == "python-exception", verdict.summary
+    assert all(one.host != "gpu77" for one in verdict.culprits)
+    assert "no line of the run names that node" in " ".join(one.says for one in verdict.against)
