@@ -241,3 +241,32 @@ def test_an_end_of_which_no_process_is_told_names_nobody() -> None:
 )
 def test_a_job_that_slurm_lists_as_cancelled_was_ended_by_a_person(line: str) -> None:
     assert told(line) == ("failed", "user-interrupt")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "4711    train  gpu  acc 8  OUT_OF_MEMORY  0:125",
+        "4711.0  train  gpu  acc 8  OUT_OF_ME+  0:125",
+        "Slurm Job_id=12 Name=x Failed, Run time 01:00:22, OUT_OF_MEMORY",
+        "    Reason:       OOMKilled",
+    ],
+)
+def test_a_job_or_container_listed_as_out_of_memory_ran_out_of_host_memory(line: str) -> None:
+    assert told(line) == ("failed", "host-oom")
+    assert named(line) == set()
+
+
+def test_a_gpus_memory_is_not_the_jobs() -> None:
+    assert told("RuntimeError: CUDA_ERROR_OUT_OF_MEMORY: out of memory") == ("failed", "gpu-oom")
+
+
+@pytest.mark.parametrize("symbol", ["ncclCommRegister", "pncclMemFree"])
+def test_a_missing_function_of_nccl_is_a_difference_of_versions(symbol: str) -> None:
+    text = f"ImportError: /x/torch/lib/libtorch_cuda.so: undefined symbol: {symbol}"
+    assert told(text) == ("failed", "version-mismatch")
+
+
+def test_another_missing_function_is_an_ordinary_exception() -> None:
+    text = "ImportError: /x/ext.so: undefined symbol: _ZN3c105ErrorC2E"
+    assert told(text) == ("failed", "python-exception")

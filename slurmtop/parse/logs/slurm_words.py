@@ -135,7 +135,7 @@ _LISTED = re.compile(
 _FAILED_REASON = re.compile(
     r"(?i:node_fail|not responding|unexpectedly rebooted|kill task failed|resumetimeout)|\bNHC\b"
 )
-_JOB_STATE = r"NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT|CANCELLED"
+_JOB_STATE = r"NODE_FAIL|BOOT_FAIL|PREEMPTED|TIMEOUT|CANCELLED|OUT_OF_MEMORY"
 #: A job's state as scontrol, sacct, Slurm's mails and those who wait for a job print it.
 _STATE = re.compile(
     rf"\bJobState=(?P<job>{_JOB_STATE})\b"
@@ -146,6 +146,10 @@ _STATE = re.compile(
     rf"|\b[Ss]lurm (?:Array Summary )?Job_id=.{{0,200}}, (?P<mail>{_JOB_STATE})(?:,|\s*$)"
 )
 _STEP = re.compile(rf"\b{_ID}\b")
+#: Kubernetes on a container; sacct cuts the state to ten characters: ``OUT_OF_ME+``.
+_OOM_KILLED = re.compile(
+    rf"\b[Rr]eason\W{{1,20}}OOMKilled\b|^\s{{0,8}}{_ID}\s.{{0,160}}?\sOUT_OF_ME\+?\s{{1,20}}\d"
+)
 _STATES = {
     "NODE_FAIL": Ending.NODE_FAILURE,
     "BOOT_FAIL": Ending.NODE_FAILURE,
@@ -181,6 +185,8 @@ class SlurmReader(PlainReader):
         b"PREEMPTED",
         b"TIMEOUT",
         b"CANCELLED",
+        b"OUT_OF_ME",
+        b"OOMKilled",
         b"node_fail",
         b"ot responding",
         b"Kill task failed",
@@ -333,15 +339,18 @@ def _listed(text: str, at: Where) -> NodeTrouble | None:
     return NodeTrouble(at=at, nodes=nodes[:4096], why=found["why"].strip(), listed=True)
 
 
-def _state(text: str, at: Where) -> StepEnded | None:
+def _state(text: str, at: Where) -> StepEnded | OomKill | None:
     found = _STATE.search(text)
     if found is None:
-        return None
+        return OomKill(at=at, step="") if _OOM_KILLED.search(text) is not None else None
     word = found["job"] or found["said"] or found["row"] or found["mail"]
-    step = _STEP.search(text)
+    step_id = _STEP.search(text)
+    step = step_id[0] if step_id is not None else ""
+    if word not in _STATES:
+        return OomKill(at=at, step=step)
     return StepEnded(
         at=at,
-        step=step[0] if step is not None else "",
+        step=step,
         ending=_STATES[word],
         first_host="",
         text=text[:400],

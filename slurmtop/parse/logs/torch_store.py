@@ -73,6 +73,7 @@ _BROKEN = re.compile(
     r"Socket(?:Impl)?(?:\((?P<socket>[^)]{0,300})\))?"
     r"|maybe TCPStore server has shut ?down|failed to recv, got \d+ bytes"
     r"|Connection was likely closed\. Did the remote server shutdown"
+    r"|DistNetworkError: (?:Connection reset by peer|Broken pipe)"
     r"|TCPStore.{0,200}?(?:Broken pipe|Connection reset by peer)"
     r"|has failed to send a keep-alive .{0,200}? due to an error of type Rendezvous"
 )
@@ -105,6 +106,7 @@ class StoreReader:
         b"wait timeout after",
         b"Timeout waiting for key",
         b"Socket Timeout",
+        b"DistNetworkError: ",
         b"client socket",
         b"connect() timed out",
         b"network addresses of",

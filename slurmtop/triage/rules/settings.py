@@ -1,8 +1,10 @@
 """Settings and versions that have to be the same on all hosts of a job, and are not."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from slurmtop.model.events.nccl import NcclNetwork, NcclSetting, NcclVersion, NcclWarn, Warn
+from slurmtop.model.events.program import PyException
 from slurmtop.model.events.torch import NcclError, WatchdogTimeout
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import State
@@ -30,6 +32,8 @@ _SHARED = frozenset(
         "NCCL_PROTO",
     }
 )
+#: The loader's words for a function that the loaded library does not have.
+_NO_SYMBOL = re.compile(r"undefined symbol: p?nccl[A-Z]|version `?NCCL_\S{1,40} not found")
 
 
 def find(picture: Picture) -> Iterable[Finding]:
@@ -96,6 +100,22 @@ def _apart(hosts: Mapping[str, Mapping[str, Event]]) -> list[Event]:
     return []
 
 
+def _other_library(picture: Picture) -> Iterator[Finding]:
+    """A program was built for another NCCL than the one that was loaded."""
+    thrown = [e for e in picture.of(PyException) if _NO_SYMBOL.search(e.message)]
+    thrown = [e for e in thrown if not e.swallowed]
+    if thrown:
+        yield Finding(
+            cls="version-mismatch",
+            weight=Weight.CAUSE,
+            summary="the NCCL that was loaded is of another version than the program was built for",
+            state=State.FAILED,
+            at=thrown[0].at,
+            shown=tuple(Shown(e.at, "a function of NCCL is not there") for e in thrown[:3]),
+            explains=frozenset({"python-exception", "task-exit"}),
+        )
+
+
 def _versions(picture: Picture) -> Iterator[Finding]:
     warns = [one for one in picture.of(NcclWarn) if one.kind is Warn.VERSION_MISMATCH]
     hosts: dict[str, dict[str, Event]] = {}
@@ -111,6 +131,7 @@ def _versions(picture: Picture) -> Iterator[Finding]:
         if one.kind is Warn.SIZE_MISMATCH and one.call == "bootstrap"
     ]
     if not warns and not apart and not torn:
+        yield from _other_library(picture)
         return
     yield Finding(
         cls="version-mismatch",
