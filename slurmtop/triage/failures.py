@@ -4,6 +4,7 @@ An error that its own writer went on from did not fail the run: steps of the sam
 prove that. What the watchdog, a launcher, Slurm or a person did is never got over.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 
@@ -19,7 +20,7 @@ from slurmtop.model.events.launch import (
     WorkersOutOfMemory,
 )
 from slurmtop.model.events.nccl import NcclChain, NcclRetry, NcclWarn, Warn
-from slurmtop.model.events.program import Closing, ProgramSays, PyException
+from slurmtop.model.events.program import Closing, Phase, ProgramSays, PyException, RankSeen
 from slurmtop.model.events.reports import BenchRow, CallsApart, FlightReport, HorovodStall
 from slurmtop.model.events.slurm import (
     LaunchFailed,
@@ -76,6 +77,13 @@ class Grade(IntEnum):
 _HARMLESS_WARNS = frozenset({Warn.BENIGN, Warn.FOREIGN, Warn.OTHER})
 #: ncclInProgress is no error.
 _NO_ERROR_RESULTS = frozenset({0, 7})
+#: What only a process does that lives.
+_WORK = (Phase, ProgramSays, BenchRow, RankSeen)
+#: Lines behind a traceback that a dying process, or its launcher, may leave.
+_IS_NO_WORD = re.compile(
+    r"%\||^wandb: |^\s|Traceback|^\S{0,80}(?:Error|Exception)\b|slurm|srun|elastic"
+    r"|torch/distributed|(?i:error|fail|exit|abort|kill|terminat|signal|clean|destroy|clos|finish|complet|\bend)"
+)
 _LOST_STORE = (StoreTrouble.RESET, StoreTrouble.FAILED)
 _ENDING_NOTES = frozenset({StepNote.ABORTED, StepNote.TERMINATING, StepNote.REVOKED})
 
@@ -164,21 +172,40 @@ class Survivals:
     New steps of the same rank say yes. Where the ranks are not known, steps say so only behind
     every end of a process (the bar of another rank moves on for a moment), or where they go on
     for long. Words on the end of the training say nothing: a script that failed prints them too.
+
+    Of an exception that is called harmless in front any work, or word, of its rank is enough.
     """
 
     def __init__(self, picture: Picture) -> None:
         self._picture = picture
         self._moves = Moves(picture)
         self._last_end: dict[str, int] = {}
-        moving = self._moves.sources()
+        self._hedged = {
+            (one.at.source, one.at.order) for one in picture.of(PyException) if one.hedged
+        }
         for event in picture.of(Event):
-            if event.at.source in moving and grade(event) is Grade.ENDED:
+            if grade(event) is Grade.ENDED:
                 self._last_end[event.at.source] = event.at.order
 
     def __call__(self, at: Where) -> bool:
         rank = self._picture.rank_of(at)
         ended = self._last_end.get(at.source, -1) if rank is None else -1
-        return self._moves.went_on(at.source, rank, max(at.order, ended)) or self._outlived(at)
+        if self._moves.went_on(at.source, rank, max(at.order, ended)) or self._outlived(at):
+            return True
+        return (at.source, at.order) in self._hedged and self._speaks_on(at, rank)
+
+    def _speaks_on(self, at: Where, rank: int | None) -> bool:
+        """Does its rank do, or say, anything that is no end, with no end of a process behind?"""
+        if self._last_end.get(at.source, -1) > at.order:
+            return False
+        if self._moves.went_on(at.source, rank, at.order, new=1):
+            return True
+        source = self._picture.source_of(at)
+        later = [
+            *(e.at for kind in _WORK for e in self._picture.of(kind) if e.at.source == at.source),
+            *(one for one in (source.tail if source else ()) if not _IS_NO_WORD.search(one.text)),
+        ]
+        return any(one.order > at.order and self._picture.rank_of(one) == rank for one in later)
 
     def _outlived(self, at: Where) -> bool:
         """Did unknown writers come to the end of the work, or go on for long, after it?"""

@@ -34,6 +34,16 @@ FAILED = {
     "one-step-more-then-an-end": STEPS + TRACE + "INFO step 501 loss 1.9\nTraining done.\n",
 }
 
+#: Lines that may stand right in front of any traceback, and say nothing of it.
+BEFORE = {
+    "warning": "WARNING: low disk",
+    "logging": "WARNING:root:slow batch",
+    "brackets": "[WARNING] slow batch",
+    "stamped": "2026-01-01 15:00:05 WARNING slow batch",
+    "accelerate": "2026-01-01 15:00:05,123 - accelerate - WARNING - slow batch",
+    "another-try": "INFO will retry the upload later",
+}
+
 
 def _verdict(text: str) -> Verdict:
     return explain_traces(read_bytes("train.log", text.encode()))
@@ -67,3 +77,44 @@ def test_an_exception_that_speaks_of_a_step_is_no_step(line: str) -> None:
     verdict = _verdict(STEPS + TRACE.replace("ValueError: bad batch", line))
     assert (verdict.state, verdict.cls) == (State.FAILED, "python-exception")
     assert line in verdict.summary
+
+
+def test_a_warning_of_python_in_front_of_the_last_traceback_takes_nothing_from_it() -> None:
+    verdict = _verdict(f"{STEPS}/env/a.py:1: UserWarning: this is deprecated\n{TRACE}")
+    assert (verdict.state, verdict.cls) == (State.FAILED, "python-exception"), verdict.summary
+
+
+@pytest.mark.parametrize("name", BEFORE)
+@pytest.mark.parametrize("behind", ["", "wandb: Run summary:\n"])
+def test_a_warning_in_front_of_the_last_traceback_takes_nothing_from_it(
+    name: str, behind: str
+) -> None:
+    verdict = _verdict(f"{STEPS}{BEFORE[name]}\n{TRACE}{behind}")
+    assert (verdict.state, verdict.cls) == (State.FAILED, "python-exception"), verdict.summary
+    assert "bad batch" in verdict.summary
+
+
+@pytest.mark.parametrize("name", BEFORE)
+@pytest.mark.parametrize("behind", ["INFO step 600 loss 1.0\n", "INFO next shard is opened\n"])
+def test_a_warned_traceback_that_its_writer_speaks_on_from_was_got_over(
+    name: str, behind: str
+) -> None:
+    verdict = _verdict(f"{STEPS}{BEFORE[name]}\n{TRACE}{behind}")
+    assert verdict.state is State.HEALTHY, verdict.summary
+
+
+def test_a_warning_does_not_hide_who_threw_first() -> None:
+    text = f"""\
+[rank2]: WARNING: slow batch
+[rank2]: {TRACE.rstrip().replace(chr(10), chr(10) + "[rank2]: ")}
+gn01:815:864 [0] misc/socket.cc:484 NCCL WARN socketProgress: Connection closed by remote peer \
+gn02<50112>
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "train.py", line 41, in <module>
+[rank0]:     main()
+[rank0]: torch.distributed.DistBackendError: NCCL error: remote process exited
+"""
+    verdict = _verdict(text)
+    assert verdict.cls == "python-exception", verdict.summary
+    assert {one.rank for one in verdict.culprits} <= {2}
+    assert not {one.host for one in verdict.culprits} - {None}

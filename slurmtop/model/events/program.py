@@ -13,8 +13,9 @@ class PyException(Event):
 
     ``chain`` counts from 0 for the first of a chain (the cause). ``frames`` are the innermost
     frames (``train.py:41 in step``), innermost last, at most 8. ``swallowed`` is true after
-    ``Exception ignored in`` and in logged, survived errors. ``cut`` says that a traceback began
-    and its end is not there: ``name`` is then empty.
+    ``Exception ignored in`` and in logged, survived errors. ``hedged`` says that only the line in
+    front of the traceback, a warning or talk of another try, hints that it was survived. ``cut``
+    says that a traceback began and its end is not there: ``name`` is then empty.
     """
 
     name: str
@@ -23,6 +24,7 @@ class PyException(Event):
     frames: tuple[str, ...] = ()
     chain: int = 0
     swallowed: bool = False
+    hedged: bool = False
     cut: bool = False
     process: int | None = None
     """Of ``-- Process 1 terminated with the following error:``, the number of the process that

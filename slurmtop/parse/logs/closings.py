@@ -24,6 +24,11 @@ _TRAINING_OVER = re.compile(
     r"|(?:finished|completed|done with|done) (?:the )?(?:whole |entire )?training)\b"
     r"(?! (?:epoch|step|iteration|batch|phase|on |for epoch|of epoch|\d))"
 )
+#: ``Training finished with exit code 1`` tells of no good end.
+_BADLY = re.compile(
+    r"(?i)\b(?:code|status|rc|exit(?:code)?)[ =:]{1,3}-?[1-9]|\berror|\bfail|exception|\babort"
+    r"|unsuccessful|premature|too early|interrupt|\bcrash"
+)
 _EPOCH_DONE = re.compile(
     r"(?i)\b(?:worker|rank|process|trainer|replica)\s?#?\[?(?P<rank>\d{1,6})\]?:? (?:has )?"
     r"(?:completed|finished|is done with|reached the end of|exhausted) (?:its |the |all )?"
@@ -73,7 +78,8 @@ def closing_of(text: str) -> tuple[Closing, int | None] | None:
     if _FINISHED.search(text):
         return Closing.FINISHED, None
     if (found := _TRAINING_OVER.search(text)) is not None:
-        return None if _CONDITION.search(text[: found.start()]) else (Closing.FINISHED, None)
+        badly = _CONDITION.search(text[: found.start()]) or _BADLY.search(text)
+        return None if badly else (Closing.FINISHED, None)
     if (found := _OUT_OF_DATA.search(text)) is not None:
         return None if _CONDITION.search(text[: found.start()]) else (Closing.OUT_OF_DATA, None)
     if "DUE TO TIME LIMIT" not in text and _TIME_UP.search(text):

@@ -14,6 +14,7 @@ A warning is no exception. One that Python or a logger says it went on after is 
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from enum import IntEnum
 
 from slurmtop.model.events.program import PyException
 from slurmtop.model.events.torch import StoreEvent, StoreTrouble
@@ -58,9 +59,11 @@ _VAGUE = frozenset(
 
 #: ``MeanSquaredError: 0.12`` is a metric.
 _MEASURED = re.compile(r"[-+]?(?:\d[\d.,]{0,30}(?:e[-+]?\d{1,3})?%?|nan|inf)(?:\s|[,;|]|$)")
+_BY_PYTHON = r"Exception ignored in|Exception ignored on|--- Logging error ---"
+_IGNORED = re.compile(_BY_PYTHON)
 _SWALLOWED = re.compile(
-    r"Exception ignored in|Exception ignored on|--- Logging error ---"
-    r"|(?i:\bretry|retrying|skipping|skipped|falling back|ignoring|ignored|could not import"
+    _BY_PYTHON
+    + r"|(?i:\bretry|retrying|skipping|skipped|falling back|ignoring|ignored|could not import"
     r"|continuing"
     r"|failed to import|not critical|non-fatal)"
 )
@@ -82,13 +85,21 @@ _NAME_OF_HOST = frozenset({"gaierror"})
 _MEETING = re.compile(r"distributed_c10d|rendezvous")
 
 
+class _Fate(IntEnum):
+    """What is told before a traceback about the life of its process."""
+
+    OPEN = 0
+    HEDGED = 1
+    SWALLOWED = 2
+
+
 class _Trace:
     """The traceback of one stream."""
 
-    def __init__(self, message: Message, indent: int, *, swallowed: bool, chain: int) -> None:
+    def __init__(self, message: Message, indent: int, *, fate: _Fate, chain: int) -> None:
         self.message = message
         self.indent = indent
-        self.swallowed = swallowed
+        self.fate = fate
         self.chain = chain
         self.frames: list[str] = []
         self.headers = 1
@@ -132,7 +143,7 @@ class PythonReader:
 
     def __init__(self) -> None:
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self._ended: dict[str, tuple[int, bool]] = {}
+        self._ended: dict[str, tuple[int, _Fate]] = {}
         self._linked: set[str] = set()
         self._before: Message | None = None
         self._spawned: dict[str, tuple[int, Message]] = {}
@@ -182,7 +193,7 @@ class PythonReader:
         if trace is None:
             frame = _FRAME.match(text)
             if frame is not None:
-                trace = _Trace(message, max(len(frame["indent"]) - 2, 0), swallowed=False, chain=0)
+                trace = _Trace(message, max(len(frame["indent"]) - 2, 0), fate=_Fate.OPEN, chain=0)
                 trace.add(frame)
                 self._traces[message.stream] = trace
                 return
@@ -199,15 +210,15 @@ class PythonReader:
             # Two writers share this stream and began at once.
             trace.headers += 1
             return
-        chain, went_on = 0, False
+        chain, before = 0, _Fate.OPEN
         if message.stream in self._linked:
             self._linked.discard(message.stream)
-            last, went_on = self._ended.get(message.stream, (-1, False))
+            last, before = self._ended.get(message.stream, (-1, _Fate.OPEN))
             chain = last + 1
         elif trace is not None and trace.fresh and not trace.grouped:
             yield from _cut(trace)
-        swallowed = went_on or self._is_swallowed(message, text[: header.start()])
-        new = _Trace(message, indent, swallowed=swallowed, chain=chain)
+        fate = max(before, self._fate(message, text[: header.start()]))
+        new = _Trace(message, indent, fate=fate, chain=chain)
         new.grouped = grouped or (trace is not None and trace.grouped)
         if message.stream in self._spawned:
             # The line that tells the process is the better one to show of a cut traceback.
@@ -215,16 +226,24 @@ class PythonReader:
         self._traces[message.stream] = new
         self._traces.move_to_end(message.stream)
 
-    def _is_swallowed(self, message: Message, before: str) -> bool:
-        """Do the words in front of a traceback say that the program goes on?"""
+    def _fate(self, message: Message, before: str) -> _Fate:
+        """Do the words in front of a traceback say that the program goes on?
+
+        Those of its own message do, and Python's. A line before it may be of another matter.
+        """
+        if level(message) in ("W", "I", "D") or _SWALLOWED.search(before):
+            return _Fate.SWALLOWED
+        if _QUIET_LEVEL.search(before):
+            return _Fate.SWALLOWED
         last = self._before
-        said = before
-        quiet = level(message) in ("W", "I", "D")
-        if last is not None and last.stream == message.stream:
-            near = message.at.order - last.at.order <= 1
-            if near and not last.text.startswith(" "):
-                said = f"{last.text} {said}"
-        return quiet or _SWALLOWED.search(said) is not None or _QUIET_LEVEL.search(said) is not None
+        if last is None or last.stream != message.stream or last.text.startswith(" "):
+            return _Fate.OPEN
+        if message.at.order - last.at.order > 1:
+            return _Fate.OPEN
+        if _IGNORED.search(last.text):
+            return _Fate.SWALLOWED
+        hints = _SWALLOWED.search(last.text) or _QUIET_LEVEL.search(last.text)
+        return _Fate.OPEN if hints is None else _Fate.HEDGED
 
     def _go_on(self, message: Message, text: str, trace: _Trace) -> Iterator[Event]:
         stripped = text.strip()
@@ -265,12 +284,13 @@ class PythonReader:
             message=(found["message"] or "").strip()[:_MESSAGE_CHARS],
             frames=tuple(trace.frames),
             chain=trace.chain + is_group,
-            swallowed=trace.swallowed,
+            swallowed=trace.fate is _Fate.SWALLOWED,
+            hedged=trace.fate is _Fate.HEDGED,
             process=trace.process,
         )
         if name.rpartition(".")[2] in _NAME_OF_HOST and _MEETING.search(" ".join(trace.frames)):
             yield StoreEvent(at=message.at, kind=StoreTrouble.NO_HOST)
-        self._ended[message.stream] = (trace.chain, trace.swallowed)
+        self._ended[message.stream] = (trace.chain, trace.fate)
         if len(self._ended) > _MOST_OPEN:
             self._ended.pop(next(iter(self._ended)))
         trace.last_order = message.at.order
@@ -290,7 +310,8 @@ def _cut(trace: _Trace) -> Iterator[Event]:
             message="",
             frames=tuple(trace.frames),
             chain=trace.chain,
-            swallowed=trace.swallowed,
+            swallowed=trace.fate is _Fate.SWALLOWED,
+            hedged=trace.fate is _Fate.HEDGED,
             cut=True,
             process=trace.process,
         )

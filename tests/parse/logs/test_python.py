@@ -123,7 +123,8 @@ def test_the_frames_of_a_pane_may_end_in_its_border() -> None:
 )
 def test_what_the_program_goes_on_after_is_swallowed(before: str) -> None:
     (event,) = exceptions(f"{before}\n{WHOLE}")
-    assert event.swallowed
+    by_python = before.startswith("Exception ignored")
+    assert (event.swallowed, event.hedged) == (by_python, not by_python)
 
 
 def test_a_warning_further_up_does_not_swallow() -> None:
