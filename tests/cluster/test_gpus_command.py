@@ -163,6 +163,13 @@ def test_where_ssh_is_closed_one_step_does_it(
 def test_a_job_of_somebody_else_is_not_looked_at(cluster: Cluster, faults: Faults) -> None:
     other = faults.submit_other(gpus=1)
     cluster.wait_state(other, "RUNNING")
+
+    def at_work() -> bool:
+        found = (one for host in NODES for one in faults.processes(host))
+        return any(one.user == cluster.users[1] and one.name == "sleep" for one in found)
+
+    # Its script starts a moment after Slurm calls it running.
+    cluster.wait_for("the other's program", at_work)
     watchman = Watchman(faults)
     said = slurmtop("gpus", other)
     assert said.rc == 1
