@@ -22,7 +22,7 @@ from slurmtop.model.trace import Source, Traces
 from slurmtop.model.verdict import State, Verdict, verdict_dict
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.join import join
-from slurmtop.triage.judge import judge
+from slurmtop.triage.judge import explain_traces
 from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.report import report_lines
 from slurmtop.triage.timeline import timeline_lines
@@ -57,10 +57,9 @@ async def _paths(options: Options) -> int:
         traces = await _read(runner, options.paths, whole=options.whole)
     if not any(source.status is LogStatus.READ for source in traces.sources):
         raise CannotWork(_nothing_read(options.paths, traces))
-    picture = join(traces)
-    verdict = judge(picture, now=clock.now())
+    verdict = explain_traces(traces, now=clock.now())
     if options.timeline:
-        for line in timeline_lines(picture, width=_width()):
+        for line in timeline_lines(join(traces), width=_width()):
             print(line)
     else:
         _print(verdict, options)

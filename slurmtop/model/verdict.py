@@ -103,7 +103,8 @@ class NextStep:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     job: str | None
-    """The job's id as people type it; None for a triage of files."""
+    """The job's id as people type it; None for a triage of files, unless they are of several
+    jobs."""
     cluster: str = ""
     state: State
     family: str | None = None

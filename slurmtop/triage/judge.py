@@ -13,6 +13,7 @@ from datetime import datetime
 
 from slurmtop.model.events.program import Phase, ProgramSays, Step
 from slurmtop.model.trace import Event, Traces, Where
+from slurmtop.model.units import plural
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
     Confidence,
@@ -28,6 +29,7 @@ from slurmtop.triage.catalogue import HOSTS, NETWORK, PROGRAM, SETTINGS, TIMEOUT
 from slurmtop.triage.ending import Ending, how_it_ended
 from slurmtop.triage.failures import Survivals, failures, first_failure
 from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
+from slurmtop.triage.jobs import split_jobs
 from slurmtop.triage.join import join
 from slurmtop.triage.next_steps import missing_of, next_of
 from slurmtop.triage.notable import notable
@@ -39,6 +41,9 @@ from slurmtop.triage.restarts import earlier_ends
 _NOT_AN_END = (State.SLOW, State.HEALTHY, State.UNKNOWN)
 #: The family under which it is told that a rule of slurmtop itself broke.
 OURSELVES = "slurmtop"
+_PROBLEMS = frozenset({State.FAILED, State.HUNG, State.SLOW, State.RECOVERING})
+#: Other jobs of the same folder that are told one by one.
+_OTHER_JOBS = 4
 #: Runners-up that are told in ``against``.
 _AGAINST_LIMIT = 4
 #: Lines of other times that are told there.
@@ -48,8 +53,27 @@ _OTHER_TIMES_SHOWN = 2
 def explain_traces(
     traces: Traces, *, job: str | None = None, cluster: str = "", now: datetime | None = None
 ) -> Verdict:
-    """The verdict on what was read. Never raises for what stands in it."""
-    return judge(join(traces), job=job, cluster=cluster, now=now)
+    """The verdict on what was read. Never raises for what stands in it.
+
+    Logs of several jobs are judged job by job: the answer is that of the newest one with a
+    problem, or else of the newest, and tells the others under ``missing``.
+    """
+    jobs = split_jobs(traces) if job is None else {}
+    if not jobs:
+        return judge(join(traces), job=job, cluster=cluster, now=now)
+    verdicts = [
+        judge(join(own), job=number, cluster=cluster, now=now) for number, own in jobs.items()
+    ]
+    chosen = next((one for one in verdicts if one.state in _PROBLEMS), verdicts[0])
+    others = tuple(_of_another_job(one) for one in verdicts if one is not chosen)
+    more = len(others) - _OTHER_JOBS
+    rest = (Missing("log", f"{plural(more, 'more job')} left logs here"),) if more > 0 else ()
+    return dataclasses.replace(chosen, missing=(*others[:_OTHER_JOBS], *rest, *chosen.missing))
+
+
+def _of_another_job(verdict: Verdict) -> Missing:
+    words = f"{verdict.state}, {verdict.summary}"
+    return Missing("log", f"logs of job {verdict.job} lie here too, judged alone: {words}")
 
 
 def judge(

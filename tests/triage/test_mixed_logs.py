@@ -146,3 +146,52 @@ def test_a_kernel_of_a_node_that_no_line_of_the_run_names_blames_nobody() -> Non
     assert verdict.cls == "python-exception", verdict.summary
     assert all(one.host != "gpu77" for one in verdict.culprits)
     assert "no line of the run names that node" in " ".join(one.says for one in verdict.against)
+
+
+def timeout(rank: int, op: str) -> str:
+    return (
+        f"[rank{rank}]:[E505 14:00:00.10000000{rank} ProcessGroupNCCL.cpp:632] [Rank {rank}] "
+        f"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=500, OpType={op}, "
+        "NumelIn=1024, NumelOut=1024, Timeout(ms)=600000) ran for 600014 milliseconds before "
+        "timing out.\n"
+    )
+
+
+ALL_REDUCE = timeout(0, "ALLREDUCE") + timeout(1, "ALLREDUCE")
+BROADCAST = timeout(2, "BROADCAST") + timeout(3, "BROADCAST")
+
+
+def test_operations_of_two_jobs_are_never_compared() -> None:
+    verdict = judged(("x/slurm-1.out", ALL_REDUCE), ("x/slurm-2.out", BROADCAST))
+    assert verdict.job == "2"
+    assert verdict.cls != "collective-op-mismatch"
+    assert "job 1" in verdict.missing[0].why
+    one = judged(("x/slurm-2.out", ALL_REDUCE), ("x/slurm-2.err", BROADCAST))
+    assert (one.job, one.cls) == (None, "collective-op-mismatch")
+
+
+@pytest.mark.parametrize("failed", ["100", "101"])
+def test_the_job_with_a_problem_is_told_by_its_number_and_the_other_beside(failed: str) -> None:
+    logs = {"100": RUN + FINISHED, "101": RUN + FINISHED, failed: RUN + THROWN}
+    verdict = judged(*((f"x/slurm-{job}.out", log) for job, log in logs.items()))
+    assert (verdict.job, verdict.state) == (failed, State.FAILED)
+    (other,) = logs.keys() - {failed}
+    assert f"job {other}" in verdict.missing[0].why
+    assert "healthy" in verdict.missing[0].why
+
+
+def test_steps_of_two_jobs_inside_the_logs_tell_them_apart_whatever_the_names() -> None:
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0.\n"
+    ended = SLURM.replace("DUE TO", "***") + "\n"
+    verdict = judged(("x/a.log", ALL_REDUCE + killed), ("x/b.log", BROADCAST + ended))
+    assert verdict.job in ("55", "77")
+    assert verdict.cls != "collective-op-mismatch"
+
+
+def test_processes_of_one_communicator_are_one_run_under_two_numbers() -> None:
+    init = (
+        "n{0}:1{0}:1{0} [0] NCCL INFO ncclCommInitRank comm 0x5{0} rank {0} nranks 2 cudaDev 0 "
+        "nvmlDev 0 busId 1000 commId 0xaa12 - Init COMPLETE\n"
+    )
+    logs = ((f"x/slurm-{rank}.out", init.format(rank) + RUN) for rank in (0, 1))
+    assert judged(*logs).job is None
