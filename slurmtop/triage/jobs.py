@@ -19,6 +19,8 @@ from slurmtop.model.trace import Traces
 
 _NAME = re.compile(r"slurm-(?P<job>\d{1,10}(?:_\d{1,10})?)\.(?:out|err|log)(?:\.\w{1,5}){0,2}")
 
+_STEP = re.compile(r"(?P<job>\d{1,10}(?:_\d{1,10})?)(?!\w)")
+
 
 def split_jobs(traces: Traces) -> dict[str, Traces]:
     """The traces of each job, the newest first; empty where they are not those of several jobs.
@@ -34,15 +36,17 @@ def split_jobs(traces: Traces) -> dict[str, Traces]:
 
 def _jobs(traces: Traces) -> dict[str, str]:
     told: dict[str, set[str]] = defaultdict(set)
-    for event in (*traces.of(StepEnded), *traces.of(OomKill), *traces.of(TaskExit)):
-        if event.step is not None:
-            told[event.at.source].add(event.step.partition(".")[0])
+    ends: list[StepEnded | OomKill | TaskExit] = [*traces.of(StepEnded), *traces.of(OomKill)]
+    for event in (*ends, *traces.of(TaskExit)):
+        found = _STEP.match(event.step or "")
+        if found is not None:
+            told[event.at.source].add(found["job"])
     named: dict[str, str] = {}
     for source in traces.sources:
-        found = _NAME.fullmatch(source.name.rpartition("/")[2])
+        name = _NAME.fullmatch(source.name.rpartition("/")[2])
         inside = told[source.name]
-        if found is not None:
-            named[source.name] = found["job"]
+        if name is not None:
+            named[source.name] = name["job"]
         elif len(inside) == 1:
             named[source.name] = next(iter(inside))
     return _with_one_name(named)

@@ -195,3 +195,9 @@ def test_processes_of_one_communicator_are_one_run_under_two_numbers() -> None:
     )
     logs = ((f"x/slurm-{rank}.out", init.format(rank) + RUN) for rank in (0, 1))
     assert judged(*logs).job is None
+
+
+def test_words_of_slurm_without_a_number_of_a_job_tell_no_job() -> None:
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=batch.\n"
+    listed = "Reason:       OOMKilled\n"
+    assert judged(("x/a.log", ALL_REDUCE + killed), ("x/b.log", BROADCAST + listed)).job is None
