@@ -118,3 +118,25 @@ gn02<50112>
     assert verdict.cls == "python-exception", verdict.summary
     assert {one.rank for one in verdict.culprits} <= {2}
     assert not {one.host for one in verdict.culprits} - {None}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "OSError: [Errno 28] No space left on device",
+        "OSError: [Errno 122] Disk quota exceeded: '/ckpt/a.pt'",
+        "RuntimeError: can't start new thread",
+    ],
+)
+def test_an_exception_by_a_full_disk_is_told_as_what_ended_the_program(line: str) -> None:
+    verdict = _verdict(STEPS + TRACE.replace("ValueError: bad batch", line))
+    assert (verdict.state, verdict.cls) == (State.FAILED, "python-exception")
+    assert line in verdict.summary
+
+
+def test_a_task_that_ended_alone_is_told_and_its_host_is_not_blamed() -> None:
+    end = "srun: error: gn01: task 3: Exited with exit code 1\n"
+    verdict = _verdict(f"{STEPS}Training finished\n{end}")
+    assert (verdict.state, verdict.cls) == (State.FAILED, "task-exit")
+    assert "task 3 on gn01" in verdict.summary
+    assert not verdict.culprits

@@ -150,9 +150,11 @@ def test_exits_behind_a_timeout_are_its_effects() -> None:
 def test_a_task_is_a_rank_only_where_labels_show_it() -> None:
     labelled = [Step(at=where(rank=n, task=n), done=1) for n in range(3)]
     five = TaskExit(at=where(), hosts=("n1",), tasks=(5,), exit_code=1)
-    assert [c.rank for c in verdict(five, *labelled).culprits] == [5]
+    rest = TaskExit(at=where(), hosts=("n1",), tasks=(0, 1), signal=15)
+    assert [c.rank for c in verdict(five, rest, *labelled).culprits] == [5]
     other = Step(at=where(rank=9, task=3), done=1)
-    assert [c.rank for c in verdict(five, *labelled, other).culprits] == [None]
+    assert [c.rank for c in verdict(five, rest, *labelled, other).culprits] == [None]
+    assert verdict(five, *labelled).culprits == ()
 
 
 def test_torchruns_table_names_nobody() -> None:

@@ -83,8 +83,8 @@ def test_an_error_behind_the_warning_signal_is_an_effect() -> None:
 
 def test_an_error_that_was_got_over_does_not_stand_before_the_end() -> None:
     thrown = PyException(at=where(rank=0), name="OSError", message="again")
-    step = Step(at=where(rank=0), done=9)
-    assert verdict(thrown, step, ended(Ending.TIME_LIMIT)).cls == "slurm-time-limit"
+    steps = [Step(at=where(rank=0), done=done) for done in (8, 9)]
+    assert verdict(thrown, *steps, ended(Ending.TIME_LIMIT)).cls == "slurm-time-limit"
 
 
 @pytest.mark.parametrize(

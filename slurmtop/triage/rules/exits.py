@@ -97,6 +97,9 @@ def _subject(event: _Exit, culprits: tuple[Culprit, ...]) -> str:
         return f"{who} on {culprits[0].host}" if culprits[0].host else who
     if isinstance(event, TaskExit) and len(event.tasks) > 1:
         return "several tasks at once"
+    if isinstance(event, TaskExit) and event.tasks:
+        place = f" on {event.hosts[0]}" if len(event.hosts) == 1 else ""
+        return f"task {event.tasks[0]}{place}"
     return "a process"
 
 
@@ -108,6 +111,9 @@ def _who(picture: Picture, first: _Exit, exits: Sequence[_Exit]) -> tuple[Culpri
     which line came first is chance.
     """
     if was_sent_signal(first) or any(_rivals(picture, first, other) for other in exits):
+        return ()
+    if isinstance(first, TaskExit) and all(other.at == first.at for other in exits):
+        # mpirun says of one process that it was the first; srun tells of each that ends.
         return ()
     reason = f"{_how(first)} before the others"
     hosts = _hosts(picture, first)

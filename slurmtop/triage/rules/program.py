@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.events.launch import DeathSignal, Interrupted
 from slurmtop.model.events.nccl import NcclWarn, Warn
-from slurmtop.model.events.program import PyException
+from slurmtop.model.events.program import Phase, PyException, RankSeen, Step
 from slurmtop.model.events.slurm import StepEnded
+from slurmtop.model.events.system import Limit, LimitHit, MemoryUse
 from slurmtop.model.events.torch import CudaError, CudaTrouble, StoreEvent, UnusedParameters
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import Culprit, State
@@ -35,6 +36,10 @@ _KERNEL_WORDS = (
     ),
     (CudaTrouble.LAUNCH, re.compile(r"(?i)unspecified launch|launch failure")),
 )
+#: What else may be read in the line of an exception and explains nothing of it.
+_NO_BETTER = (PyException, DeathSignal, Interrupted, StepEnded, Step, Phase, RankSeen, MemoryUse)
+#: Limits that the words of the exception tell as well as anything.
+_PLAIN_LIMITS = frozenset({Limit.DISK, Limit.THREADS})
 _SHOWN_LINES = 3
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "localhost"})
 #: Once one rank has thrown, all of these are what the others see of it.
@@ -81,7 +86,8 @@ def own_exceptions(picture: Picture) -> list[PyException]:
     better = {
         (event.at.source, event.at.order)
         for event in picture.of(Event)
-        if not isinstance(event, PyException | DeathSignal | Interrupted | StepEnded)
+        if not isinstance(event, _NO_BETTER)
+        and not (isinstance(event, LimitHit) and event.limit in _PLAIN_LIMITS)
     }
     out = []
     for event in picture.of(PyException):
