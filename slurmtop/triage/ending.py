@@ -1,5 +1,6 @@
 """How the run ended, before anybody asks why: state before cause."""
 
+import re
 from dataclasses import dataclass
 
 from slurmtop.model.events.launch import DeathSignal, Interrupted, WorkersRestart
@@ -12,6 +13,17 @@ from slurmtop.model.verdict import EndedBy, State
 from slurmtop.triage.failures import Grade, failures
 from slurmtop.triage.finding import Shown
 from slurmtop.triage.picture import GroupView, Picture
+
+#: A program's last words that it did not do what it was to do.
+_BADLY = (
+    r"(?i:\bexit(?:ed|ing|s)?\b.{0,20}\b(?:code|status)\b[ =:]{0,3}-?[1-9]"
+    r"|\b(?:training|run|job|script|program|worker|process|main|experiment)\b.{0,20} (?:has )?"
+    r"(?:failed|crashed|aborted)\b)"
+)
+_FAILED_BADLY = re.compile(_BADLY)
+_FAILED = re.compile(_BADLY + r"|(?:^|[\s\[|(:-])(?:ERROR|FATAL|CRITICAL|SEVERE)(?:[\s\]|):,-]|$)")
+#: Trackers complain of their servers, and a table may have a column of that name.
+_OF_OTHERS = re.compile(r"^wandb: |^COMET |NCCL |ProcessGroup|%\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,31 @@ def _without_failure(picture: Picture) -> Ending:
     shown = proof_of_health(picture)
     if shown is None:
         return Ending(State.UNKNOWN)
-    return Ending(State.HEALTHY, shown=shown)
+    doubt = doubt_of(picture, shown.at)
+    return (
+        Ending(State.HEALTHY, shown=shown) if doubt is None else Ending(State.UNKNOWN, shown=doubt)
+    )
+
+
+def doubt_of(picture: Picture, proof: Where) -> Shown | None:
+    """What takes the worth from a line that shows health: what stands behind it was not read, or
+    the log closes with words that something failed."""
+    source = picture.source_of(proof)
+    if source is None:
+        return None
+    if proof.offset is not None and any(start > proof.offset for start, _ in source.unread):
+        return Shown(proof, "a good sign, but what stands behind it was not read")
+    behind = [one for one in source.tail if one.order > proof.order]
+    closing = picture.of(ProgramSays)
+    strong = bool(closing) and closing[-1].closing is Closing.FINISHED
+    bad = _FAILED_BADLY if strong else _FAILED
+    doubts = [at for at in reversed(behind) if bad.search(at.text)]
+    others = (one for one in picture.traces.sources if one is not source)
+    doubts += [at for one in others for at in one.tail[-2:] if _FAILED_BADLY.search(at.text)]
+    for at in doubts:
+        if not _OF_OTHERS.search(at.text):
+            return Shown(at, "it says that something failed, and nothing shows that it went on")
+    return None
 
 
 def proof_of_health(picture: Picture) -> Shown | None:

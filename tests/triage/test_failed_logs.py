@@ -2,8 +2,9 @@
 
 import pytest
 
+from slurmtop.model.trace import joined
 from slurmtop.model.verdict import State, Verdict
-from slurmtop.parse.logs.reading import read_bytes
+from slurmtop.parse.logs.reading import SourceReader, read_bytes
 from slurmtop.triage.judge import explain_traces
 
 STEPS = "".join(f"INFO step {n}00 loss 1.{n}\n" for n in range(1, 6))
@@ -140,3 +141,38 @@ def test_a_task_that_ended_alone_is_told_and_its_host_is_not_blamed() -> None:
     assert (verdict.state, verdict.cls) == (State.FAILED, "task-exit")
     assert "task 3 on gn01" in verdict.summary
     assert not verdict.culprits
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: training failed, exiting with status 1",
+        "[2031-05-05 10:00:01,000] [ERROR] [train.py:41] the batch has a wrong shape",
+        "main: run failed after 500 steps",
+        "CRITICAL:root:no more credits",
+    ],
+)
+def test_a_log_that_closes_with_an_error_is_not_called_healthy(line: str) -> None:
+    verdict = _verdict(f"{STEPS}{line}\n")
+    assert verdict.state is State.UNKNOWN
+    assert any(line in one.text for one in verdict.evidence)
+
+
+def test_an_error_line_that_steps_follow_takes_nothing_from_a_healthy_run() -> None:
+    assert _verdict(f"ERROR: no cache, it is built anew\n{STEPS}").state is State.HEALTHY
+
+
+def test_a_good_sign_in_front_of_what_was_not_read_does_not_show_a_healthy_run() -> None:
+    reader = SourceReader("train.log")
+    reader.feed(STEPS.encode())
+    reader.skip(5_000_000)
+    reader.feed(b"WARNING: the queue is full\n" * 50)
+    verdict = explain_traces(reader.finish(size=6_000_000))
+    assert verdict.state is State.UNKNOWN
+    assert "INFO step 500" in verdict.evidence[0].text
+
+
+def test_another_log_that_closes_with_a_failure_is_not_called_healthy() -> None:
+    well = read_bytes("rank0.log", STEPS.encode())
+    badly = read_bytes("rank1.log", f"{STEPS}training failed, exiting with status 1\n".encode())
+    assert explain_traces(joined([badly, well])).state is State.UNKNOWN
