@@ -201,3 +201,23 @@ def test_words_of_slurm_without_a_number_of_a_job_tell_no_job() -> None:
     killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=batch.\n"
     listed = "Reason:       OOMKilled\n"
     assert judged(("x/a.log", ALL_REDUCE + killed), ("x/b.log", BROADCAST + listed)).job is None
+
+
+def stuck(rank: int, seq: int) -> str:
+    group = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
+    return timeout(rank, "ALLREDUCE").replace("SeqNum=500", f"SeqNum={seq}") + (
+        f"[rank{rank}]:[E505 14:00:00.200000000 ProcessGroupNCCL.cpp:2268] {group}  failure "
+        f"detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {seq}, "
+        f"last completed work: {seq - 1}\n"
+    )
+
+
+@pytest.mark.parametrize("world", [2, 8])
+@pytest.mark.parametrize("seq", [499, 460])
+def test_a_rank_that_stands_elsewhere_is_told_and_not_blamed(world: int, seq: int) -> None:
+    log = "".join(stuck(rank, 500 if rank != 1 else seq) for rank in range(world))
+    verdict = judged(("train.log", log))
+    assert f"allreduce {seq} on rank 1" in verdict.summary
+    assert "allreduce 500 on rank" in verdict.summary
+    assert any(f"SeqNum={seq}" in one.text or f"id: {seq}" in one.text for one in verdict.evidence)
+    assert not verdict.culprits

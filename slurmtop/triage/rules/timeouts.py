@@ -25,6 +25,7 @@ from slurmtop.model.events.torch import (
 from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import Collective, Culprit
 from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.join_groups import PRINTS, UNTOLD
 from slurmtop.triage.ops import PAIR_OPS, plain_op
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.waiting import (
@@ -33,6 +34,7 @@ from slurmtop.triage.waiting import (
     culprits,
     pending,
     ranks_words,
+    sides_words,
     told_whole,
     waiters,
 )
@@ -49,6 +51,7 @@ _START = frozenset({Doing.LOADING, Doing.COMPILING})
 #: A phase that began longer than this before the others' wait was no reason for it.
 _LEAD_S = 1800.0
 _SHOWN = 6
+_SIDES = 4
 _FIRST = 1
 
 
@@ -92,16 +95,45 @@ def _unattributed(
     ranks = sorted(waiters(picture))
     who = f"{ranks_words(ranks)} waited" if ranks else "a rank waited"
     what = _op_words(timeouts) or "a collective"
+    apart = next(_apart(picture), None)
+    where = f" ({apart[0]})" if apart is not None else ""
+    sides = apart[1] if apart is not None else ()
     return Finding(
         cls="watchdog-timeout-unattributed",
         weight=Weight.SYMPTOM,
-        summary=f"{who[0].upper()}{who[1:]} in {what} until the watchdog ended it; "
+        summary=f"{who[0].upper()}{who[1:]} in {what} until the watchdog ended it{where}; "
         "the lines at hand tell neither who kept it waiting nor why",
         at=first.at,
-        shown=_lines(picture, timeouts, told),
+        shown=(*sides, *_lines(picture, timeouts, told)),
         collective=_collective(best, told),
         explains=frozenset({"heartbeat-unattributed", "task-exit", "peer-died", "socket-reset"}),
     )
+
+
+def _apart(picture: Picture) -> Iterator[tuple[str, tuple[Shown, ...]]]:
+    """Groups whose ranks wait at different positions: in words, and one line a position.
+
+    Who is behind may only have failed to hear that the operation was done: it is no accusation.
+    """
+    for view in picture.groups:
+        if view.kind != "torch" or view.key in (PRINTS, UNTOLD) or view.key.endswith(" pairs"):
+            continue
+        stands = {place.rank: place for place in view.places if place.timed_out is not None}
+        sides = {
+            rank: f"{place.op or 'operation'} {place.timed_out}" for rank, place in stands.items()
+        }
+        by_side: dict[str, list[int]] = defaultdict(list)
+        for rank, side in sides.items():
+            by_side[side].append(rank)
+        if len(by_side) > 1:
+            rarest_first = sorted(by_side.items(), key=lambda one: len(one[1]))[:_SIDES]
+            yield (
+                sides_words(sides),
+                tuple(
+                    Shown(stands[of[0]].at, f"{ranks_words(of)} of the group: {side}")
+                    for side, of in rarest_first
+                ),
+            )
 
 
 def _op_words(timeouts: Sequence[WatchdogTimeout]) -> str | None:
