@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from slurmtop.model.events.program import Phase, ProgramSays, Step
+from slurmtop.model.events.program import LossLost, Phase, ProgramSays, Step
 from slurmtop.model.trace import Event, Traces, Where
 from slurmtop.model.units import plural
 from slurmtop.model.verdict import (
@@ -255,7 +255,8 @@ def _against(picture: Picture, winner: Finding, rivals: Sequence[Finding]) -> tu
 
 
 def _beside(picture: Picture) -> tuple[Evidence, ...]:
-    """What was left out because it is of an earlier run, or of another time."""
+    """What was left out because it is of an earlier run, or of another time; and a loss that is
+    no number, which ends nothing."""
     says = "an earlier run in this log ended so; another one was begun behind it"
     shown = [Shown(at, says) for at in earlier_ends(picture)[:_AGAINST_LIMIT]]
     says = "a kernel's line of another time than this run: it says nothing about it"
@@ -263,6 +264,8 @@ def _beside(picture: Picture) -> tuple[Evidence, ...]:
         e.at for e in picture.traces.events if (e.at.source, e.at.order) in picture.other_times
     )
     shown += [Shown(at, says, "kernel") for at in itertools.islice(others, _OTHER_TIMES_SHOWN)]
+    says = "the loss is no number, here and in the newest step"
+    shown += [Shown(e.at, says) for e in picture.of(LossLost)[:_OTHER_TIMES_SHOWN]]
     return evidence_of(picture, shown)
 
 
@@ -294,6 +297,10 @@ _UNEXPLAINED = {
 def _without(picture: Picture, ending: Ending) -> Verdict:
     """No rule found anything: the state alone is told."""
     cls = "healthy" if ending.state is State.HEALTHY else None
+    summary = _UNEXPLAINED.get(ending.state, "what could be read does not show how it goes")
+    lost = cls is not None and bool(picture.of(LossLost))
+    if lost:
+        summary = "nothing failed in what could be read, but the loss is no number"
     shown = [ending.shown] if ending.shown is not None else []
     if ending.state is not State.HEALTHY:
         shown = _distinct([*shown, *_around(picture, None), *notable(picture)])[:EVIDENCE_LIMIT]
@@ -303,8 +310,8 @@ def _without(picture: Picture, ending: Ending) -> Verdict:
         family=family_of(cls),
         cls=cls,
         ended_by=ending.ended_by,
-        confidence=Confidence.MEDIUM if ending.state is State.HEALTHY else Confidence.LOW,
-        summary=_UNEXPLAINED.get(ending.state, "what could be read does not show how it goes"),
+        confidence=Confidence.MEDIUM if cls is not None and not lost else Confidence.LOW,
+        summary=summary,
         evidence=evidence_of(picture, shown),
     )
 

@@ -176,3 +176,16 @@ def test_another_log_that_closes_with_a_failure_is_not_called_healthy() -> None:
     well = read_bytes("rank0.log", STEPS.encode())
     badly = read_bytes("rank1.log", f"{STEPS}training failed, exiting with status 1\n".encode())
     assert explain_traces(joined([badly, well])).state is State.UNKNOWN
+
+
+@pytest.mark.parametrize("loss", ["nan", "NaN", "inf", "tensor(nan, device='cuda:0')"])
+def test_a_loss_that_is_no_number_is_told_against_a_healthy_run(loss: str) -> None:
+    lost = "".join(f"INFO step {n} loss: {loss}\n" for n in range(10, 90))
+    verdict = _verdict(f"INFO step 8 loss: 1.0\nINFO step 9 loss: 1.0\n{lost}")
+    assert "loss" in verdict.summary
+    assert ["INFO step 10 loss" in one.text for one in verdict.against] == [True]
+
+
+def test_a_loss_that_became_a_number_again_is_not_told() -> None:
+    verdict = _verdict("INFO step 1 loss nan\nINFO step 2 loss nan\nINFO step 3 loss 2.1\n")
+    assert (verdict.state, verdict.against) == (State.HEALTHY, ())

@@ -54,6 +54,11 @@ class Step(Event):
     recent: tuple[Mark, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossLost(Event):
+    """``step 12 loss nan``: the loss is no number, here and in the newest line of this counter."""
+
+
 class Doing(StrEnum):
     """A phase in which a rank may be busy on its own while others wait."""
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum, auto
 
-from slurmtop.model.events.program import Doing, Mark, Phase, ProgramSays, RankSeen, Step
+from slurmtop.model.events.program import Doing, LossLost, Mark, Phase, ProgramSays, RankSeen, Step
 from slurmtop.model.events.system import MemoryUse
 from slurmtop.model.trace import Event, RankFrom, Where
 from slurmtop.parse.logs.closings import closing_of
@@ -23,7 +23,7 @@ from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.phases import bar_phase, phase_of
 from slurmtop.parse.logs.plain import MOST_REPEATS, texts
 from slurmtop.parse.logs.rank_words import memory_use, rank_seen
-from slurmtop.parse.logs.steps import Moved, moved
+from slurmtop.parse.logs.steps import Moved, loss_is_no_number, moved
 
 #: Lines of these speakers tell no progress, whatever words they hold.
 _OTHERS = re.compile(
@@ -172,6 +172,7 @@ class ProgramReader:
         self._kinds: dict[str, _Kind] = {}
         self._held: dict[tuple[object, ...], deque[Message]] = {}
         self._recent: dict[tuple[object, ...], deque[Mark]] = {}
+        self._lost: dict[tuple[object, ...], Where] = {}
         self._last_step: dict[tuple[object, ...], tuple[Step, bool]] = {}
         self._doing: dict[tuple[object, ...], tuple[Doing, bool]] = {}
         self._late_phase: dict[tuple[object, ...], Phase] = {}
@@ -272,6 +273,10 @@ class ProgramReader:
 
     def _event(self, key: tuple[object, ...], at: Where, step: Moved, text: str) -> Step:
         """The step, with the changes of its bar before it."""
+        if not loss_is_no_number(text):
+            self._lost.pop(key, None)
+        else:
+            self._lost.setdefault(key, at)
         recent = self._recent.setdefault(key, deque(maxlen=_RECENT))
         form = _form(text) if step.done is None else ""
         if not recent or form or recent[-1].done != step.done:
@@ -348,6 +353,7 @@ class ProgramReader:
     def finish(self) -> Iterable[Event]:
         self._release()
         late: list[Event] = [*self._late_phase.values(), *self._late_memory.values()]
+        late += [LossLost(at=at) for at in self._lost.values()]
         late += [step for step, later in self._last_step.values() if later]
         yield from sorted(late, key=lambda event: event.at.order)
 

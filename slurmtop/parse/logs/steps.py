@@ -45,6 +45,10 @@ _LOSS = re.compile(
     r"[:=]?\s{0,4}['\"]?(?:\d{1,9}\.\d|\d\.?\d{0,9}e[+-]?\d|nan\b|inf\b)"
 )
 _LOSS_SETTING = re.compile(r"(?i)loss[_ ]?(?:scale|weight|coef|type|fn|func|ratio|lambda|alpha)")
+_NO_NUMBER = re.compile(
+    r"(?i)(?<![\w.-])(?:lm |train(?:ing)?[ _/]|total[ _]|mean[ _])?loss['\"]?\s{0,4}[:=]?"
+    r"\s{0,4}['\"]?(?:tensor\()?[-+]?(?:nan|inf(?:inity)?)\b"
+)
 _SCALES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _ABOUT_CHARS = 120
 #: What ends the bar before: its rate, or the bracket behind it.
@@ -70,6 +74,11 @@ def moved(text: str) -> Moved | None:
         if found is not None and not _LOSS_SETTING.search(text[found.start() : found.end() + 16]):
             return Moved(None, None, None)
     return None
+
+
+def loss_is_no_number(text: str) -> bool:
+    """Does the line tell a loss that is nan or infinite?"""
+    return _NO_NUMBER.search(text) is not None
 
 
 def _bar(text: str) -> Moved | None:
