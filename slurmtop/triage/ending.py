@@ -21,7 +21,10 @@ _BADLY = (
     r"(?:failed|crashed|aborted)\b)"
 )
 _FAILED_BADLY = re.compile(_BADLY)
-_FAILED = re.compile(_BADLY + r"|(?:^|[\s\[|(:-])(?:ERROR|FATAL|CRITICAL|SEVERE)(?:[\s\]|):,-]|$)")
+_FAILED = re.compile(
+    _BADLY + r"|(?:^|[\s\[|(:-])(?:ERROR|FATAL|CRITICAL|SEVERE)(?:[\s\]|):,-]|$)"
+    r"|\bline \d{1,7}: [^:]{1,200}: (?:command not found|No such file|Permission denied)"
+)
 #: Trackers complain of their servers, and a table may have a column of that name.
 _OF_OTHERS = re.compile(r"^wandb: |^COMET |NCCL |ProcessGroup|%\|")
 

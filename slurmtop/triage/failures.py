@@ -122,9 +122,19 @@ def _of_exception(event: PyException) -> Grade:
     return Grade.OUTSIDE if event.name == "KeyboardInterrupt" else Grade.ERROR
 
 
+def is_aside(event: Event) -> bool:
+    """Did something end that the run may not have needed: a command of its script, or what
+    somebody started beside the steps of the job (``extern``)?"""
+    if isinstance(event, OomKill):
+        return event.step.endswith(".extern")
+    return isinstance(event, ChildEnded) and event.aside
+
+
 def grade(event: Event) -> Grade:
     """What one event says about the end of its run, whatever stands before or behind it."""
     match event:
+        case ChildEnded() | OomKill() if is_aside(event):
+            return Grade.ERROR
         case StepEnded() | DeathSignal() | Interrupted():
             return Grade.OUTSIDE
         case SlurmNote():
@@ -173,7 +183,8 @@ class Survivals:
     every end of a process (the bar of another rank moves on for a moment), or where they go on
     for long. Words on the end of the training say nothing: a script that failed prints them too.
 
-    Of an exception that is called harmless in front any work, or word, of its rank is enough.
+    Of an exception that is called harmless in front any work, or word, of its rank is enough; of
+    what ended beside the run the new steps of any rank, or words where a command was not found.
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -183,11 +194,24 @@ class Survivals:
         self._hedged = {
             (one.at.source, one.at.order) for one in picture.of(PyException) if one.hedged
         }
+        self._aside: dict[tuple[str, int], bool] = {}
         for event in picture.of(Event):
+            if is_aside(event):
+                not_begun = isinstance(event, ChildEnded) and event.exit_code is not None
+                self._aside[event.at.source, event.at.order] = not_begun
             if grade(event) is Grade.ENDED:
                 self._last_end[event.at.source] = event.at.order
 
     def __call__(self, at: Where) -> bool:
+        not_begun = self._aside.get((at.source, at.order))
+        if not_begun is not None:
+            if self._last_end.get(at.source, -1) > at.order:
+                return False
+            went_on = self._moves.anybody_went_on(at.source, at.order)
+            if went_on or not not_begun:
+                return went_on
+            # Behind steps it is a command of the clean-up: the work itself was found.
+            return at.source in self._moves.sources() or self._speaks_on(at, None)
         rank = self._picture.rank_of(at)
         ended = self._last_end.get(at.source, -1) if rank is None else -1
         if self._moves.went_on(at.source, rank, max(at.order, ended)) or self._outlived(at):

@@ -189,3 +189,50 @@ def test_a_loss_that_is_no_number_is_told_against_a_healthy_run(loss: str) -> No
 def test_a_loss_that_became_a_number_again_is_not_told() -> None:
     verdict = _verdict("INFO step 1 loss nan\nINFO step 2 loss nan\nINFO step 3 loss 2.1\n")
     assert (verdict.state, verdict.against) == (State.HEALTHY, ())
+
+
+ASIDE = (
+    "slurm_script: line 12: 4711 Killed   nvidia-smi dmon > /tmp/dmon.log",
+    "./run.sh: line 12: 4711 Segmentation fault      (core dumped) ./bench_nic",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=55.extern. Some of the step tasks "
+    "have been OOM Killed.",
+    "/var/spool/slurmd/job00012/slurm_script: line 5: module: command not found",
+)
+NEEDED = (
+    "slurm_script: line 12: 4711 Killed   python train.py",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=55.0. Some of the step tasks have "
+    "been OOM Killed.",
+)
+
+
+@pytest.mark.parametrize("line", ASIDE)
+@pytest.mark.parametrize("rank", ["", "[rank0]: "])
+def test_what_ended_beside_a_run_that_goes_on_did_not_fail_it(line: str, rank: str) -> None:
+    steps = "".join(f"{rank}{one}\n" for one in STEPS.splitlines())
+    verdict = _verdict(f"{line}\n{steps}Training finished\n")
+    assert (verdict.state, verdict.cls) == (State.HEALTHY, "healthy"), verdict.summary
+
+
+@pytest.mark.parametrize("line", ASIDE + NEEDED)
+def test_what_ended_beside_a_run_and_nothing_follows_failed_it(line: str) -> None:
+    verdict = _verdict(f"{STEPS}{line}\n")
+    cleaning = "not found" in line
+    assert verdict.state is (State.UNKNOWN if cleaning else State.FAILED), verdict.summary
+    assert not verdict.culprits
+
+
+def test_a_command_that_is_not_found_behind_the_end_of_the_training_changes_nothing() -> None:
+    line = "slurm_script: line 40: /opt/clean.sh: No such file or directory"
+    verdict = _verdict(f"{STEPS}Training finished\n{line}\n")
+    assert (verdict.state, verdict.cls) == (State.HEALTHY, "healthy")
+
+
+@pytest.mark.parametrize("line", NEEDED)
+def test_the_end_of_the_work_itself_is_not_got_over(line: str) -> None:
+    assert _verdict(f"{line}\n{STEPS}").state is State.FAILED
+
+
+def test_a_program_that_was_not_found_is_told() -> None:
+    verdict = _verdict("/var/spool/slurmd/job1/slurm_script: line 5: python3: command not found\n")
+    assert (verdict.state, verdict.cls) == (State.FAILED, "task-exit")
+    assert "127" in verdict.summary

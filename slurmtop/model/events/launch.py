@@ -79,6 +79,9 @@ class ChildEnded(Event):
     pid: int | None = None
     node: str | None = None
     address: str | None = None
+    aside: bool = False
+    """A shell tells it of one of its commands, and not of the training by the looks of it:
+    whether the script needed that command, only what follows tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,9 +62,21 @@ _PRIMARY = re.compile(
 _NAMED_CODE = re.compile(r"(?:^|\])\s{0,20}Exit code: {0,8}(?P<code>-?\d{1,5})")
 _DAEMON = re.compile(r"^\s{0,8}Remote daemon: .{1,60} on node (?P<node>\S{1,255})")
 
+_NOT_EXECUTABLE = 126
+_NOT_FOUND = 127
 _SHELL = re.compile(
     r"\bline \d{1,7}: {1,8}(?P<pid>\d{1,10}) (?P<how>Killed|Segmentation fault|Bus error|Aborted"
     r"|Terminated|Illegal instruction|Floating point exception|Hangup)\b"
+    r"(?: {1,10}\(core dumped\))?(?: {1,40}(?P<command>\S.{0,300}))?"
+)
+#: ``slurm_script: line 5: python3: command not found``.
+_MISSING = re.compile(
+    r"\bline \d{1,7}: (?P<command>[^:\n]{1,200}): (?:(?P<found>command not found)"
+    r"|No such file or directory|Permission denied|cannot execute\b)"
+)
+#: A command with one of these words is the work itself, or may be.
+_TRAINS = re.compile(
+    r"(?i)python|torch|srun|mpi|deepspeed|accelerate|horovod|train|ray\b|\$|main|launch|run\b"
 )
 _LONE = re.compile(
     r"^\s{0,4}(?:/\S{1,200}: )?(?P<how>Killed|Segmentation fault|Bus error|Aborted|Terminated"
@@ -149,6 +161,10 @@ class LauncherReader:
         b"daemon has unexpectedly",
         b"Killed",
         b"Segmentation fault",
+        b": command not found",
+        b": No such file or directory",
+        b": Permission denied",
+        b": cannot execute",
         b"Bus error",
         b"Aborted",
         b"Terminated",
@@ -257,11 +273,17 @@ def _ends(message: Message) -> Iterator[Event]:
     if "srun:" in text or "slurmstepd" in text or message.stream.startswith("srun"):
         return
     if (found := _SHELL.search(text) or _LONE.match(text)) is not None:
+        command = found.groupdict().get("command")
         yield ChildEnded(
             at=shown(message, found.start()),
             signal=signal_number(found["how"]),
             pid=number(found.groupdict().get("pid")),
+            aside=command is not None and _TRAINS.search(command) is None,
         )
+    elif (found := _MISSING.search(text)) is not None:
+        # A script goes on from it, unless it is the last thing that it does.
+        code = _NOT_FOUND if found["found"] else _NOT_EXECUTABLE
+        yield ChildEnded(at=shown(message, found.start()), exit_code=code, aside=True)
 
 
 def _others(message: Message) -> Iterator[Event]:
