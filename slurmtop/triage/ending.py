@@ -29,6 +29,9 @@ _FAILED = re.compile(
 _OF_OTHERS = re.compile(r"^wandb: |^COMET |NCCL |ProcessGroup|%\|")
 
 
+_ENDS = (Closing.FINISHED, Closing.TIME_UP, Closing.TESTS_PASSED)
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """``hard``: a process, a launcher, Slurm or a person made an end; no rule may say otherwise.
@@ -116,7 +119,7 @@ def doubt_of(picture: Picture, proof: Where) -> Shown | None:
         return Shown(proof, "a good sign, but what stands behind it was not read")
     behind = [one for one in source.tail if one.order > proof.order]
     closing = picture.of(ProgramSays)
-    strong = bool(closing) and closing[-1].closing is Closing.FINISHED
+    strong = bool(closing) and closing[-1].closing in (Closing.FINISHED, Closing.TESTS_PASSED)
     bad = _FAILED_BADLY if strong else _FAILED
     doubts = [at for at in reversed(behind) if bad.search(at.text)]
     others = (one for one in picture.traces.sources if one is not source)
@@ -136,7 +139,7 @@ def proof_of_health(picture: Picture) -> Shown | None:
     for row in picture.of(BenchRow):
         if row.complete and not row.wrong_rows and not row.out_of_bounds:
             return Shown(row.at, "the test ran to its end without a wrong result")
-    ended = [e for e in picture.of(ProgramSays) if e.closing in (Closing.FINISHED, Closing.TIME_UP)]
+    ended = [e for e in picture.of(ProgramSays) if e.closing in _ENDS]
     if ended:
         return Shown(ended[-1].at, "the program says that it has finished")
     steps = picture.of(Step)

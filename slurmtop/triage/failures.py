@@ -185,6 +185,7 @@ class Survivals:
 
     Of an exception that is called harmless in front any work, or word, of its rank is enough; of
     what ended beside the run the new steps of any rank, or words where a command was not found.
+    A suite of tests that passed was meant to see all that stands in front of its summary.
     """
 
     def __init__(self, picture: Picture) -> None:
@@ -194,6 +195,11 @@ class Survivals:
         self._hedged = {
             (one.at.source, one.at.order) for one in picture.of(PyException) if one.hedged
         }
+        self._passed = {
+            one.at.source: one.at.order
+            for one in picture.of(ProgramSays)
+            if one.closing is Closing.TESTS_PASSED
+        }
         self._aside: dict[tuple[str, int], bool] = {}
         for event in picture.of(Event):
             if is_aside(event):
@@ -202,7 +208,13 @@ class Survivals:
             if grade(event) is Grade.ENDED:
                 self._last_end[event.at.source] = event.at.order
 
+    def was_tested(self, at: Where) -> bool:
+        """Does a suite of tests that passed close what stands here?"""
+        return self._passed.get(at.source, -1) > at.order
+
     def __call__(self, at: Where) -> bool:
+        if self.was_tested(at):
+            return True
         not_begun = self._aside.get((at.source, at.order))
         if not_begun is not None:
             if self._last_end.get(at.source, -1) > at.order:
@@ -265,6 +277,8 @@ def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:
         if told is Grade.NOTHING:
             continue
         if told <= Grade.ERROR and (survived(event.at) or lost_at_the_end(picture, event)):
+            continue
+        if told is Grade.ENDED and survived.was_tested(event.at):
             continue
         out.append((told, event))
     return tuple(out)

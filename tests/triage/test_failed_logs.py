@@ -236,3 +236,35 @@ def test_a_program_that_was_not_found_is_told() -> None:
     verdict = _verdict("/var/spool/slurmd/job1/slurm_script: line 5: python3: command not found\n")
     assert (verdict.state, verdict.cls) == (State.FAILED, "task-exit")
     assert "127" in verdict.summary
+
+
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+PASSED = (
+    "======================= 12 passed, 3 warnings in 3.21s ========================",
+    "3 passed in 0.12s",
+    "----------------------------------------------------------------------\n"
+    "Ran 30 tests in 1.204s\n\nOK (skipped=2)",
+)
+NOT_PASSED = (
+    "=================== 1 failed, 11 passed in 3.21s ====================",
+    "11 passed, 1 error in 3.21s",
+    "Ran 30 tests in 1.204s\n\nFAILED (failures=1)",
+    "no tests ran in 0.01s",
+)
+
+
+@pytest.mark.parametrize("end", PASSED)
+@pytest.mark.parametrize("thrown", [TRACE, OUT_OF_MEMORY, f"{TRACE}Segmentation fault\n"])
+def test_a_suite_of_tests_that_passed_was_meant_to_fail_inside(end: str, thrown: str) -> None:
+    verdict = _verdict(f"test_one ... ok\n{thrown}test_two ... ok\n{end}\n")
+    assert (verdict.state, verdict.cls) == (State.HEALTHY, "healthy"), verdict.summary
+
+
+@pytest.mark.parametrize("end", NOT_PASSED)
+def test_a_suite_of_tests_that_did_not_pass_is_not_healthy(end: str) -> None:
+    assert _verdict(f"test_one ... ok\n{TRACE}{end}\n").state is State.FAILED
+
+
+@pytest.mark.parametrize("end", PASSED)
+def test_what_fails_behind_a_suite_of_tests_is_told(end: str) -> None:
+    assert _verdict(f"{end}\n{STEPS}{TRACE}").state is State.FAILED

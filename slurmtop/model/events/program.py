@@ -88,6 +88,8 @@ class Closing(StrEnum):
     """``StopIteration``, ``ran out of batches``, ``dataset exhausted``."""
     TIME_UP = "time up"
     """The program's own time limit: ``Time limit of 1d reached. Stopping training.``"""
+    TESTS_PASSED = "tests passed"
+    """The summary of a suite of tests, none of which failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from slurmtop.parse.logs.ras_text import RasTextReader
 from slurmtop.parse.logs.slurm_notes import SlurmNoteReader
 from slurmtop.parse.logs.slurm_words import SlurmReader
 from slurmtop.parse.logs.stacks import StackReader
+from slurmtop.parse.logs.suites import SuiteReader
 from slurmtop.parse.logs.torch_checks import CheckReader
 from slurmtop.parse.logs.torch_errors import NcclErrorReader
 from slurmtop.parse.logs.torch_store import StoreReader
@@ -54,4 +55,5 @@ READERS: tuple[Callable[[], Reader], ...] = (
     StackReader,
     PythonReader,
     ProgramReader,
+    SuiteReader,
 )
