@@ -55,7 +55,9 @@ def _out_of_memory(picture: Picture) -> Iterator[Finding]:
     hits = _hits(picture, Limit.MEMORY, Warn.HOST_MEMORY)
     if not killed and not hits:
         return
-    culprits = _killed(picture, killed) or lines.failing(picture, hits, "no host memory left")
+    # SIGKILL has other senders: a worker that got it alone proves no lack of memory.
+    sure = [one for one in hits if not (isinstance(one, LimitHit) and "by signal" in one.text)]
+    culprits = _killed(picture, killed) or lines.failing(picture, sure, "no host memory left")
     told = lines.in_time(picture, killed) or hits
     place = next((f" on {one.host}" for one in culprits if one.host), "")
     shown = (
@@ -66,7 +68,9 @@ def _out_of_memory(picture: Picture) -> Iterator[Finding]:
         cls="host-oom",
         weight=Weight.OUTRIGHT if culprits or killed else Weight.CAUSE,
         summary=f"the memory of the host or the job's limit was used up{place}"
-        + (" and a process was killed" if killed else ""),
+        + (" and a process was killed" if killed else "")
+        if killed or sure
+        else "a data loader's worker got SIGKILL, which is mostly a lack of host memory",
         state=State.FAILED,
         at=told[0].at,
         culprits=culprits,
