@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from slurmtop.model.trace import Traces, joined
-from slurmtop.model.verdict import State, Verdict
+from slurmtop.model.verdict import Confidence, State, Verdict
 from slurmtop.parse.logs.reading import read_bytes
 from slurmtop.triage.judge import explain_traces
 
@@ -221,3 +221,44 @@ def test_a_rank_that_stands_elsewhere_is_told_and_not_blamed(world: int, seq: in
     assert "allreduce 500 on rank" in verdict.summary
     assert any(f"SeqNum={seq}" in one.text or f"id: {seq}" in one.text for one in verdict.evidence)
     assert not verdict.culprits
+
+
+FULL = "CUDA out of memory. Tried to allocate 4.35 GiB. GPU 0 has a total capacity of 79.10 GiB"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "RuntimeError: rank 7 sent a bad tensor: CUDA out of memory on rank 7",
+        f"RuntimeError: worker on gn09 failed: {FULL}",
+        f"my.errors.StageError: the next node broke: {FULL}",
+        "torch.OutOfMemoryError: CUDA out of memory on rank 7",
+    ],
+)
+def test_memory_of_another_process_names_not_the_one_that_tells_of_it(said: str) -> None:
+    verdict = judged(("train.log", f"step 1/9 loss 2\n[rank0]: KeyError: 'a'\n[rank2]: {said}\n"))
+    assert all(one.rank != 2 for one in verdict.culprits)
+    alone = judged(("train.log", f"[rank0]: step 1/9 loss 2\n[rank2]: {said}\n"))
+    assert not alone.culprits
+
+
+def test_memory_of_its_own_still_names_the_rank_that_tells_it() -> None:
+    log = f"[rank0]: step 1/9 loss 2\n[rank2]: torch.OutOfMemoryError: {FULL}\n"
+    assert [one.rank for one in judged(("train.log", log)).culprits] == [2]
+    loading = f"[rank0]: step 1/9 loss 2\n[rank2]: RuntimeError: loading the model: {FULL}\n"
+    assert [one.rank for one in judged(("train.log", loading)).culprits] == [2]
+
+
+def test_the_ranks_whose_gpus_were_full_are_told_where_none_is_named() -> None:
+    log = "".join(f"[rank{rank}]: torch.OutOfMemoryError: {FULL}\n" for rank in (3, 5))
+    verdict = judged(("train.log", log))
+    assert verdict.cls == "gpu-oom"
+    assert "ranks 3 and 5" in verdict.summary or "ranks 3, 5" in verdict.summary
+
+
+def test_a_workers_sigkill_alone_is_no_proof_of_lack_of_memory() -> None:
+    said = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+    verdict = judged(("train.log", f"[rank0]: step 1/9 loss 2\n[rank3]: {said}\n"))
+    assert not verdict.culprits
+    assert verdict.confidence is not Confidence.HIGH
+    assert "SIGKILL" in verdict.summary

@@ -264,3 +264,6 @@ class CudaError(Event):
     other_process: bool = False
     """Another process of the GPU holds much of its memory, by the words of the line."""
     caught: bool = False
+    passed_on: bool = False
+    """The words stand in another exception's message, about another process: whose GPU it was
+    they do not tell."""

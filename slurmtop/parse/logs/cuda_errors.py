@@ -126,6 +126,12 @@ _CAUGHT = re.compile(
     r"|falling back|fall back|will try|attempting to|ignoring|smaller batch|Caught OOM"
 )
 _QUIET = re.compile(r"(?:^|[\s\[|(])(?:INFO|DEBUG|WARN|WARNING)(?:[\s\]|):]|$)|\w{1,40}Warning: ")
+#: ``RuntimeError: worker on n9 failed: CUDA out of memory``: somebody else's words.
+_EXCEPTION = re.compile(r"\b[A-Za-z]\w{0,60}(?:Error|Exception|Exited)\b[^:\n]{0,60}: ")
+_SOMEBODY = re.compile(
+    r"(?i)\b(?:rank|worker|peer|node|host|actor|process|task|replica|client|server|job)s?\b"
+)
+_ON_RANK = re.compile(r"(?i)\b(?:on|of|from|by|at) (?:global )?rank (?P<rank>\d{1,7})\b")
 
 #: A check prints a line for every thread that failed it.
 _NUMBERS = re.compile(r"\d+")
@@ -231,7 +237,17 @@ def _event(message: Message, kind: CudaTrouble, start: int) -> CudaError:
         gpu=number(gpu["gpu"] or gpu["dev"]) if gpu is not None else None,
         other_process=kind is CudaTrouble.OUT_OF_MEMORY and _held_by_others(text[start:]),
         caught=caught,
+        passed_on=_passed_on(message, start),
     )
+
+
+def _passed_on(message: Message, start: int) -> bool:
+    """Does an exception of this process tell of an error that another process had?"""
+    thrown = _EXCEPTION.search(message.text, 0, start)
+    if thrown is not None and _SOMEBODY.search(message.text, thrown.end(), start) is not None:
+        return True
+    told = _ON_RANK.search(message.text, start, start + _TEXT_CHARS)
+    return told is not None and message.at.rank is not None and int(told["rank"]) != message.at.rank
 
 
 def _held_by_others(text: str) -> bool:

@@ -15,6 +15,7 @@ from slurmtop.triage.failures import failures
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
+from slurmtop.triage.waiting import ranks_words
 from slurmtop.triage.xid import XidClass, xid_meaning
 
 _LINK_CODES = frozenset({74, 137, *range(144, 151), 155, 166, 170})
@@ -120,9 +121,10 @@ _CUDA_WORDS = {
 
 def _cuda_finding(picture: Picture, cls: str, events: Sequence[Event]) -> Finding:
     reason, says = _CUDA_WORDS[cls]
-    culprits = lines.failing(picture, events, reason)
+    own = [one for one in events if not (isinstance(one, CudaError) and one.passed_on)]
+    culprits = lines.failing(picture, own, reason) if own else ()
     first = events[0]
-    where = _place(culprits)
+    where = _place(culprits) or _on_ranks(picture, own)
     weight = Weight.CAUSE
     if cls != "cuda-driver-error" and culprits:
         weight = Weight.OUTRIGHT
@@ -190,6 +192,12 @@ def _place(culprits: Sequence[Culprit]) -> str:
     if first.rank is not None and first.host is not None:
         return f" on rank {first.rank} ({first.host})"
     return f" on rank {first.rank}" if first.host is None else f" on {first.host}"
+
+
+def _on_ranks(picture: Picture, own: Sequence[Event]) -> str:
+    """Whose lines they are, where several ranks say the same and none is named for it."""
+    ranks = {rank for one in own if (rank := picture.rank_of(one.at)) is not None}
+    return f" on {ranks_words(ranks)}" if ranks else ""
 
 
 def _next(cls: str, culprits: Sequence[Culprit]) -> tuple[NextStep, ...]:
