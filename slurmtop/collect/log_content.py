@@ -6,6 +6,8 @@ Names say nothing here: ``nohup.out``, ``3``, ``stderr`` and ``worker-7.1`` are 
 import re
 from enum import StrEnum
 
+from slurmtop.parse.logs.raws import MARKED, wide_name
+
 #: So much of the start of a file decides.
 SAMPLE_BYTES = 8 * 1024
 
@@ -44,6 +46,7 @@ def content_of(start: bytes) -> Content:
         return Content.GZIP
     if start.startswith(_ZSTD):
         return Content.ZSTD
+    start = _narrow(start)
     sample = start[:SAMPLE_BYTES].strip(b"\0") or start.strip(b"\0")[:SAMPLE_BYTES]
     if not sample:
         return Content.EMPTY
@@ -52,6 +55,16 @@ def content_of(start: bytes) -> Content:
     if sample.startswith(b"#!") or len(_CODE_LINE.findall(sample)) >= _CODE_LINES:
         return Content.CODE
     return Content.TEXT
+
+
+def _narrow(start: bytes) -> bytes:
+    """UTF-16 with its mark, as PowerShell writes it, in UTF-8; all else as it is.
+
+    Without the mark numbers of two bytes look much the same.
+    """
+    if wide_name(start) != MARKED:
+        return start
+    return start[: 2 * SAMPLE_BYTES].decode(MARKED, "replace").encode("utf-8", "replace")
 
 
 def _is_binary(sample: bytes) -> bool:

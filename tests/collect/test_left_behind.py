@@ -420,3 +420,23 @@ async def test_a_year_that_no_line_tells_is_that_of_the_file(
     traces = await read_traces(runner, [str(path)])
     assert traces == read_bytes(str(path), LINE, year=2030)
     assert json.dumps([source.name for source in traces.sources])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LINE.decode().encode("utf-16"),
+        b"\xfe\xff" + LINE.decode().encode("utf-16-be"),
+        b"\xff\xfe" + LINE,
+    ],
+    ids=["utf-16-le", "utf-16-be", "no-utf-16-but-begins-so"],
+)
+async def test_a_log_in_utf_16_is_read_and_one_that_only_begins_so_is_left_as_it_is(
+    runner: Counted, tmp_path: Path, data: bytes
+) -> None:
+    (tmp_path / "x.out").write_bytes(data)
+    traces = await read_traces(runner, [str(tmp_path / "x.out")])
+    (source,) = traces.sources
+    assert source.status is LogStatus.READ, source.why
+    assert source.last is not None
+    assert LINE.decode().strip() in source.last.text

@@ -21,6 +21,8 @@ _HELD = 17_000
 _BAR_HELD = 64_000
 #: Byte order marks of UTF-16.
 _MARKS = (b"\xff\xfe", b"\xfe\xff")
+#: What Python calls UTF-16 whose mark tells the order of its bytes.
+MARKED = "utf-16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +238,22 @@ def _wide_size(line: bytes) -> int:
 
 
 def _wide_decoder(data: bytes) -> codecs.IncrementalDecoder | None:
-    """For UTF-16, told by its mark or by the zero beside every letter."""
+    name = wide_name(data)
+    return None if name is None else codecs.getincrementaldecoder(name)("replace")
+
+
+def wide_name(data: bytes) -> str | None:
+    """What Python calls the UTF-16 that begins so, by its mark or the zero beside every letter.
+
+    A mark without any zero behind it is none: a log of Latin-1 may begin with those two letters.
+    """
     head = data[:400]
-    name = None
-    if head[:2] in _MARKS:
-        name = "utf-16"
-    elif len(head) >= 8:
+    if head[:2] in _MARKS and (0 in head[2:] or len(head) == 2):
+        return MARKED
+    if len(head) >= 8:
         odd, even = head[1::2], head[::2]
         if odd.count(0) > 0.8 * len(odd) and even.count(0) < 0.1 * len(even):
-            name = "utf-16-le"
-        elif even.count(0) > 0.8 * len(even) and odd.count(0) < 0.1 * len(odd):
-            name = "utf-16-be"
-    return None if name is None else codecs.getincrementaldecoder(name)("replace")
+            return "utf-16-le"
+        if even.count(0) > 0.8 * len(even) and odd.count(0) < 0.1 * len(odd):
+            return "utf-16-be"
+    return None
