@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from slurmtop.model.trace import Traces, joined
-from slurmtop.model.verdict import Confidence, State, Verdict
+from slurmtop.model.verdict import Confidence, EndedBy, State, Verdict
 from slurmtop.parse.logs.reading import read_bytes
 from slurmtop.triage.judge import explain_traces
 
@@ -262,3 +262,13 @@ def test_a_workers_sigkill_alone_is_no_proof_of_lack_of_memory() -> None:
     assert not verdict.culprits
     assert verdict.confidence is not Confidence.HIGH
     assert "SIGKILL" in verdict.summary
+
+
+def test_a_job_cancelled_behind_a_timeout_says_both() -> None:
+    ended = "slurmstepd: error: *** JOB 55 ON gpu01 CANCELLED AT 2031-05-05T14:10:00 ***\n"
+    verdict = judged(("train.log", stuck(0, 500) + stuck(1, 500) + ended))
+    assert (verdict.cls, verdict.ended_by) == ("watchdog-timeout-unattributed", EndedBy.USER)
+    assert "cancelled" in verdict.summary
+    cleared = ended.replace("JOB 55", "STEP 55.0")
+    verdict = judged(("train.log", stuck(0, 500) + stuck(1, 500) + cleared))
+    assert "cancelled" not in verdict.summary

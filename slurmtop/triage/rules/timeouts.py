@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from slurmtop.model.events.program import Closing, Doing, Phase, ProgramSays, Step
+from slurmtop.model.events.slurm import Ending, StepEnded
 from slurmtop.model.events.torch import (
     CudaError,
     DumpSignal,
@@ -23,7 +24,7 @@ from slurmtop.model.events.torch import (
     WatchdogTimeout,
 )
 from slurmtop.model.trace import Event, Where
-from slurmtop.model.verdict import Collective, Culprit
+from slurmtop.model.verdict import Collective, Culprit, EndedBy
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.join_groups import PRINTS, UNTOLD
 from slurmtop.triage.ops import PAIR_OPS, plain_op
@@ -98,16 +99,35 @@ def _unattributed(
     apart = next(_apart(picture), None)
     where = f" ({apart[0]})" if apart is not None else ""
     sides = apart[1] if apart is not None else ()
+    ends = [one for one in picture.of(StepEnded) if _by_a_person(picture, one, first)]
+    then = ", and then the job was cancelled" if ends else ""
     return Finding(
         cls="watchdog-timeout-unattributed",
         weight=Weight.SYMPTOM,
-        summary=f"{who[0].upper()}{who[1:]} in {what} until the watchdog ended it{where}; "
+        summary=f"{who[0].upper()}{who[1:]} in {what} until the watchdog ended it{where}{then}; "
         "the lines at hand tell neither who kept it waiting nor why",
         at=first.at,
-        shown=(*sides, *_lines(picture, timeouts, told)),
+        shown=(
+            *sides,
+            *_lines(picture, timeouts, told),
+            *(
+                Shown(end.at, "cancelled without a reason, as by scancel", "slurm")
+                for end in ends[:1]
+            ),
+        ),
+        ended_by=EndedBy.USER if ends else None,
         collective=_collective(best, told),
         explains=frozenset({"heartbeat-unattributed", "task-exit", "peer-died", "socket-reset"}),
     )
+
+
+def _by_a_person(picture: Picture, end: StepEnded, first: OfGroup) -> bool:
+    """Was the whole job cancelled without a reason after the first wait had ended?
+
+    What Slurm says of a step alone is also left where srun clears up.
+    """
+    bare = end.ending is Ending.CANCELLED and end.step.isdigit()
+    return bare and picture.before(first.at, end.at) is True
 
 
 def _apart(picture: Picture) -> Iterator[tuple[str, tuple[Shown, ...]]]:
