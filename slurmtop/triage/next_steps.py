@@ -67,6 +67,7 @@ _NCCL_LOG_DECIDES = frozenset(
     }
 )
 _LISTED_RANKS = 6
+STDIN = "-"
 _LISTED_HOLES = 4
 
 
@@ -82,7 +83,7 @@ def _unread(picture: Picture) -> Iterator[Missing]:
     for source in picture.traces.sources:
         if source.status is not LogStatus.READ:
             why = f"{source.name}: {source.why or source.status.value}"
-            yield Missing("log", why, f"ls -l {shlex.quote(source.name)}")
+            yield Missing("log", why, f"ls -l {pasted(source.name)}")
         elif source.why:
             yield Missing("log", f"{source.name}: {source.why}")
         if source.unread:
@@ -90,13 +91,13 @@ def _unread(picture: Picture) -> Iterator[Missing]:
     for source in holes[:_LISTED_HOLES]:
         count = bytes_text(sum(length for _, length in source.unread))
         why = f"{count} in the middle of {source.name} were not read"
-        yield Missing("log", why, f"slurmtop triage --whole {shlex.quote(source.name)}")
+        yield Missing("log", why, f"slurmtop triage --whole {pasted(source.name)}")
     rest = holes[_LISTED_HOLES:]
     if rest:
         count = bytes_text(sum(length for source in rest for _, length in source.unread))
         of = f"the middle of {plural(len(rest), 'more file')}"
         folder = posixpath.commonpath([posixpath.dirname(source.name) for source in holes])
-        command = f"slurmtop triage --whole {shlex.quote(folder or '.')}"
+        command = f"slurmtop triage --whole {pasted(folder or '.')}"
         yield Missing("log", f"{of} was not read, {count} in all", command)
 
 
@@ -155,6 +156,25 @@ def _next(verdict: Verdict) -> Iterator[NextStep]:
             "write",
             "in the job script: one file a process, with interfaces, settings and versions",
         )
+
+
+def pasted(path: str) -> str:
+    """A path as a shell and slurmtop take it for that path: ``./4711`` is no job, ``./-x`` no
+    option; a name with a newline or an escape in it is written so that it stays in one line."""
+    if path == STDIN:
+        return path
+    if "/" not in path and (path[:1] == "-" or path[:1].isdigit()):
+        path = f"./{path}"
+    if path.isprintable():
+        return shlex.quote(path)
+    letters = (_letter(one) for one in path)
+    return f"$'{''.join(letters)}'"
+
+
+def _letter(one: str) -> str:
+    if one.isprintable():
+        return f"\\{one}" if one in "\\'" else one
+    return "".join(f"\\{byte:03o}" for byte in one.encode("utf-8", "surrogateescape"))
 
 
 def ranks_text(ranks: Iterable[int]) -> str:

@@ -1,5 +1,7 @@
 """Whole logs of several runs, jobs and sources: each run is judged by what is its own."""
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 
 import pytest
@@ -8,6 +10,7 @@ from slurmtop.model.trace import Traces, joined
 from slurmtop.model.verdict import Confidence, EndedBy, State, Verdict
 from slurmtop.parse.logs.reading import read_bytes
 from slurmtop.triage.judge import explain_traces
+from slurmtop.triage.next_steps import pasted
 
 
 def judged(*logs: tuple[str, str]) -> Verdict:
@@ -272,3 +275,30 @@ def test_a_job_cancelled_behind_a_timeout_says_both() -> None:
     cleared = ended.replace("JOB 55", "STEP 55.0")
     verdict = judged(("train.log", stuck(0, 500) + stuck(1, 500) + cleared))
     assert "cancelled" not in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("4711", "./4711"),
+        ("-rf.log", "./-rf.log"),
+        ("my log", "'my log'"),
+        ("/logs/4711", "/logs/4711"),
+        ("it's\n2", r"$'it\'s\0122'"),
+        ("-", "-"),
+    ],
+)
+def test_a_command_for_a_file_can_be_pasted_whatever_the_file_is_called(
+    name: str, command: str
+) -> None:
+    assert pasted(name) == command
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_reads_a_pasted_name_back() -> None:
+    name = "4\n\x1b[1m\\'é\udcff$x"
+    bash = shutil.which("bash") or ""
+    said = subprocess.run(
+        [bash, "-c", f"printf %s {pasted(name)}"], capture_output=True, check=True
+    )
+    assert said.stdout.decode("utf-8", "surrogateescape") == f"./{name}"
