@@ -18,6 +18,7 @@ from slurmtop.triage.catalogue import CATALOGUE, FAMILIES
 from slurmtop.triage.mistaken import MISTAKEN_FOR
 from slurmtop.triage.report import wrapped
 from slurmtop.triage.state_words import NODE_WORDS, STATE_WORDS
+from slurmtop.triage.verdict_words import ALSO_CALLED, LOG_WORDS, VERDICT_WORDS
 from slurmtop.triage.xid import XidClass, xid_meaning
 
 _WIDTH = 80
@@ -83,10 +84,25 @@ def explain(word: str) -> Iterator[Explained]:
     text = word.strip()
     if not text:
         return
+    yield from _own_word(text)
     yield from _fault(text)
     yield from _state(text)
     yield from _reason(text)
     yield from _number(text)
+
+
+def _own_word(text: str) -> Iterator[Explained]:
+    """A state of a verdict, or what people call one or a class of fault."""
+    word = " ".join(re.split(r"[\s_-]+", text.lower()))
+    if word in VERDICT_WORDS:
+        yield Explained(word, "state of a verdict", *VERDICT_WORDS[word])
+    if word in LOG_WORDS:
+        yield Explained(word, "word of logs", *LOG_WORDS[word])
+    for other in ALSO_CALLED.get(word, ()):
+        if other in VERDICT_WORDS:
+            yield Explained(other, "state of a verdict", *VERDICT_WORDS[other])
+        else:
+            yield from _fault(other)
 
 
 def _fault(text: str) -> Iterator[Explained]:
@@ -120,6 +136,8 @@ def _state(text: str) -> Iterator[Explained]:
 
 
 def _reason(text: str) -> Iterator[Explained]:
+    if text.lower() == "unknown":
+        return  # a word of the verdict; Slurm's for a reason that it does not know is None
     reason = explain_reason(_REASONS.get(text.lower(), text))
     if reason.kind != "unknown":
         yield Explained(
@@ -197,6 +215,7 @@ def unknown(word: str) -> str:
     """The sentence for a word that nobody knows, with the nearest that somebody does."""
     words = {
         **{slug: slug for slug in CATALOGUE},
+        **{word: word for word in (*VERDICT_WORDS, *LOG_WORDS)},
         **{name.lower(): name for name in (*STATE_WORDS, *NODE_WORDS, *_SIGNALS)},
         **_REASONS,
     }

@@ -15,6 +15,7 @@ from slurmtop.parse.slurm.states import parse_state
 from slurmtop.triage.catalogue import CATALOGUE, FAMILIES
 from slurmtop.triage.mistaken import MISTAKEN_FOR
 from slurmtop.triage.state_words import NODE_WORDS, STATE_WORDS
+from slurmtop.triage.verdict_words import ALSO_CALLED
 from slurmtop.triage.xid_table import ROWS
 
 JOB_STATES = (
@@ -166,3 +167,18 @@ def test_any_text_has_an_answer(text: str) -> None:
     for one in explain(text):
         assert one.meaning
     assert unknown(text)
+
+
+@pytest.mark.parametrize("state", ["hung", "slow", "recovering", "failed", "unknown"])
+def test_every_state_of_a_verdict_on_logs_is_explained_first(state: str) -> None:
+    first, *others = explain(state)
+    assert (first.word, first.kind) == (state, "state of a verdict")
+    assert first.mistaken_for
+    assert "None" not in [one.word for one in others]
+
+
+def test_what_people_call_a_fault_leads_to_its_classes() -> None:
+    for word, meant in ALSO_CALLED.items():
+        assert [one.word for one in explain(word.upper())][: len(meant)] == list(meant)
+    assert run(Options(words=("CUDA", "error"))) == 0
+    assert [one.kind for one in explain("NaN")] == ["word of logs"]
