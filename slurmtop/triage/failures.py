@@ -84,6 +84,7 @@ _IS_NO_WORD = re.compile(
     r"%\||^wandb: |^\s|Traceback|^\S{0,80}(?:Error|Exception)\b|slurm|srun|elastic"
     r"|torch/distributed|(?i:error|fail|exit|abort|kill|terminat|signal|clean|destroy|clos|finish|complet|\bend)"
 )
+_QUOTED = re.compile(r"\s{0,8}> ?\S")
 _LOST_STORE = (StoreTrouble.RESET, StoreTrouble.FAILED)
 _ENDING_NOTES = frozenset({StepNote.ABORTED, StepNote.TERMINATING, StepNote.REVOKED})
 
@@ -124,7 +125,9 @@ def _of_exception(event: PyException) -> Grade:
 
 def is_aside(event: Event) -> bool:
     """Did something end that the run may not have needed: a command of its script, or what
-    somebody started beside the steps of the job (``extern``)?"""
+    somebody started beside the steps of the job (``extern``); or is a line quoted (``> ``)?"""
+    if _QUOTED.match(event.at.text):
+        return True
     if isinstance(event, OomKill):
         return event.step.endswith(".extern")
     return isinstance(event, ChildEnded) and event.aside
@@ -133,7 +136,7 @@ def is_aside(event: Event) -> bool:
 def grade(event: Event) -> Grade:
     """What one event says about the end of its run, whatever stands before or behind it."""
     match event:
-        case ChildEnded() | OomKill() if is_aside(event):
+        case TaskExit() | ChildEnded() | OomKill() | WatchdogTimeout() if is_aside(event):
             return Grade.ERROR
         case StepEnded() | DeathSignal() | Interrupted():
             return Grade.OUTSIDE

@@ -268,3 +268,32 @@ def test_a_suite_of_tests_that_did_not_pass_is_not_healthy(end: str) -> None:
 @pytest.mark.parametrize("end", PASSED)
 def test_what_fails_behind_a_suite_of_tests_is_told(end: str) -> None:
     assert _verdict(f"{end}\n{STEPS}{TRACE}").state is State.FAILED
+
+
+WATCHDOG = (
+    "[rank3]:[E505 10:00:00.1 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600051 milliseconds before timing out."
+)
+EXITED = "srun: error: gn01: task 2: Exited with exit code 1"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"INFO previous run failed with:\n> {EXITED}",
+        f"> {WATCHDOG}",
+        f"Generated: {WATCHDOG}",
+        f"2031-05-05 10:00:00 INFO generated text 3: {WATCHDOG}",
+    ],
+)
+def test_a_line_that_is_quoted_or_that_a_model_wrote_fails_no_run_that_goes_on(line: str) -> None:
+    later = "".join(f"INFO step {n}00 loss 1.0\n" for n in range(6, 9))
+    verdict = _verdict(f"{STEPS}{line}\n{later}Training finished\n")
+    assert (verdict.state, verdict.culprits) == (State.HEALTHY, ()), verdict.summary
+
+
+@pytest.mark.parametrize("line", [EXITED, WATCHDOG])
+def test_a_quoted_log_alone_is_read(line: str) -> None:
+    assert _verdict(f"my run ends with this:\n> {line}\n").state is State.FAILED
+    assert _verdict(f"{line}\n{STEPS}Training finished\n").state is State.FAILED

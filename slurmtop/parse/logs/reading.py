@@ -23,6 +23,7 @@ from slurmtop.parse.logs.gate import Gate, Mask
 from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Hosts, Orders
 from slurmtop.parse.logs.line import Message, Reader
 from slurmtop.parse.logs.mend import MOST_PARTS, goes_on, joined, may_go_on, pieces
+from slurmtop.parse.logs.model_words import is_of_a_model
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
 from slurmtop.parse.logs.peel import Prefix, inherit, peel, shown_text
 from slurmtop.parse.logs.program import ProgramReader
@@ -180,6 +181,8 @@ class SourceReader:
             parts.append(part)
             text = f"{text}\n{part}"
         self._orders.begin(raw.place)
+        if is_of_a_model(text):
+            mask = ()
         for message in self._messages(raw, parts):
             message = self._attempts.seen(message)
             for index in sorted({*mask, *self._open}) if self._open else mask:
