@@ -8,7 +8,7 @@ the same point is one line with a count.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from slurmtop.model.events.nccl import (
@@ -20,6 +20,7 @@ from slurmtop.model.events.nccl import (
     NcclSetting,
     NcclVersion,
 )
+from slurmtop.model.events.torch import CudaError
 from slurmtop.model.text import cell_width, fit, visible
 from slurmtop.model.trace import Event, Where
 from slurmtop.triage.picture import Picture
@@ -27,7 +28,17 @@ from slurmtop.triage.picture import Picture
 #: How a run is set up, not what happened.
 _SET_UP = (Channel, Connected, InitTimings, NcclAddress, NcclNetwork, NcclSetting, NcclVersion)
 _DIGITS = re.compile(r"(?:0x)?[0-9a-f]*[0-9][0-9a-f]*|\d+")
+#: ``[rank12]:``, and torchrun's name for the process on its node.
+_TAG = re.compile(r"\[(?:default\d{1,5}|rank ?(?P<rank>\d{1,7}))\]: ?")
+#: ``[E817 17:40:34.227…``, ``2031-05-05 10:40:07,118 ``.
+_STAMP = re.compile(
+    r"\[?[IWEF]\d{3,4} \d\d:\d\d:\d\d(?:\.\d{1,9})? (?:[\w.]{1,60}:\d{1,6}\] )?"
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?:? "
+)
+#: ``[PG ID 0 PG GUID 0(default_pg) Rank 12] ``.
+_GROUP = re.compile(r"\[(?:PG [^\]\n]{1,80} )?Rank (?P<rank>\d{1,7})\] {1,2}")
 _SHAPE_CHARS = 200
+_TELLING_CHARS = 40
 #: Lines that lie further apart are two events, however alike.
 _FOLD_S = 60.0
 _STAMP_CHARS = 13
@@ -41,6 +52,8 @@ class _Entry:
     kind: str
     who: str
     shape: str
+    telling: str = ""
+    """What CUDA said, where the line is long and begins with other words."""
     count: int = 1
 
 
@@ -74,14 +87,16 @@ def timeline_lines(picture: Picture, *, width: int = 80) -> tuple[str, ...]:
 def _entries(picture: Picture) -> Iterator[_Entry]:
     """The events that tell what happened, each line once, with the moment it stands at."""
     last: dict[str, float] = {}
-    seen: set[tuple[str, int, str]] = set()
+    seen: set[tuple[str, int]] = set()
+    cuda = {(one.at.source, one.at.order): one.text for one in picture.traces.of(CudaError)}
     for event in picture.traces.events:
         moment = picture.moment(event.at)
         if moment is not None:
             last[event.at.source] = moment
         if isinstance(event, _SET_UP):
             continue
-        key = (event.at.source, event.at.order, type(event).__name__)
+        # One line may hold two events: it is one thing that was said.
+        key = (event.at.source, event.at.order)
         if key in seen:
             continue
         seen.add(key)
@@ -93,6 +108,7 @@ def _entries(picture: Picture) -> Iterator[_Entry]:
             kind=_kind(event),
             who=_who(picture, event.at),
             shape=_DIGITS.sub("#", event.at.text[:_SHAPE_CHARS]),
+            telling=" ".join(cuda.get(key, "")[:_TELLING_CHARS].split()),
         )
 
 
@@ -113,15 +129,7 @@ def _folded(entries: Iterable[_Entry]) -> list[_Entry]:
     for entry in entries:
         before = out[-1] if out else None
         if before is not None and _alike(before, entry):
-            out[-1] = _Entry(
-                before.at,
-                before.moment,
-                before.exact,
-                before.kind,
-                before.who,
-                before.shape,
-                before.count + 1,
-            )
+            out[-1] = replace(before, count=before.count + 1)
         else:
             out.append(entry)
     return out
@@ -134,13 +142,36 @@ def _alike(one: _Entry, other: _Entry) -> bool:
     return near and one.who != other.who
 
 
+def _said(entry: _Entry) -> str:
+    """The line without what stands in front of it already: its writer and its time."""
+    text = entry.at.text
+    while (tag := _TAG.match(text)) is not None:
+        number = tag["rank"]
+        if number is not None and not _is_told(entry, number):
+            break
+        text = text[tag.end() :]
+    stamp = _STAMP.match(text) if entry.exact else None
+    told = text if stamp is None else text[stamp.end() :]
+    group = _GROUP.match(told) if stamp is not None else None
+    if group is not None and _is_told(entry, group["rank"]):
+        told = told[group.end() :]
+    return told if told.strip() else entry.at.text
+
+
+def _is_told(entry: _Entry, rank: str) -> bool:
+    return entry.who.split(" ")[:2] == ["rank", rank]
+
+
 def _line(clock: str, entry: _Entry, width: int) -> str:
     more = f" (and {entry.count - 1} alike)" if entry.count > 1 else ""
-    text = visible(" ".join(entry.at.text.split()))
+    text = visible(" ".join(_said(entry).split()))
     who = visible(entry.who)
     head = f"{clock:<{_STAMP_CHARS}}{who}: " if clock else f"{who}: "
     room = width - cell_width(more)
     whole = head + text
+    place = text.find(entry.telling) if entry.telling else 0
+    if place > 0 and cell_width(whole) > room:
+        whole = f"{head}… {text[place:]}"
     return (whole if cell_width(whole) <= room else fit(whole, room).rstrip()) + more
 
 

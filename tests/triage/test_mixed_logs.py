@@ -9,8 +9,10 @@ import pytest
 from slurmtop.model.trace import Traces, joined
 from slurmtop.model.verdict import Confidence, EndedBy, State, Verdict
 from slurmtop.parse.logs.reading import read_bytes
+from slurmtop.triage.join import join
 from slurmtop.triage.judge import explain_traces
 from slurmtop.triage.next_steps import pasted
+from slurmtop.triage.timeline import timeline_lines
 
 
 def judged(*logs: tuple[str, str]) -> Verdict:
@@ -302,3 +304,18 @@ def test_bash_reads_a_pasted_name_back() -> None:
         [bash, "-c", f"printf %s {pasted(name)}"], capture_output=True, check=True
     )
     assert said.stdout.decode("utf-8", "surrogateescape") == f"./{name}"
+
+
+def test_a_line_of_the_timeline_is_told_once_and_begins_with_what_was_said() -> None:
+    line = (
+        "[default0]:[rank12]:[E817 17:40:34.227000000 ProcessGroupNCCL.cpp:1515] "
+        "[PG 0 (default_pg) Rank 12] Process group watchdog thread terminated with exception: "
+        "CUDA error: uncorrectable ECC error encountered\n"
+    )
+    other = "[rank1]:[E817 17:40:35.227000000 ProcessGroupNCCL.cpp:1515] [Rank 3] CUDA error: ECC\n"
+    lines = timeline_lines(join(read([("train.log", line + other)])), width=160)
+    assert [one for one in lines if "rank 12: Process group watchdog thread terminated" in one]
+    assert len([one for one in lines if "watchdog thread" in one]) == 1
+    narrow = timeline_lines(join(read([("train.log", line)])), width=80)
+    assert "rank 12: … CUDA error: uncorrectable ECC error" in narrow[1]
+    assert not [one for one in lines if "rank 1: CUDA" in one], "the words name another rank"
