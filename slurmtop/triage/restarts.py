@@ -25,6 +25,8 @@ from slurmtop.triage.picture import Picture, Restart
 _DYING_LINES = 30
 #: Slurm and launchers tell one end in several lines, one behind the other.
 _WORDS_OF_AN_END = 6
+#: The newest ends of a log, behind each of which a run may have begun.
+_ENDS_LOOKED_AT = 200
 #: Slurm gives the tasks of a job that it ends about 30 s, sites more.
 _GRACE_S = 120.0
 #: Zones of the world are whole quarters of an hour apart.
@@ -65,11 +67,11 @@ def _told_by_program(picture: Picture, source: str, restart: Restart) -> Where |
 def _newest(events: Sequence[Event]) -> Restart | None:
     """Only the last end counts: what stands behind it cannot be of a run before it."""
     ends = [at for at, event in enumerate(events) if grade(event) >= Grade.ENDED]
-    for place in reversed(ends):
+    for place in ends[: -_ENDS_LOOKED_AT - 1 : -1]:
         # The words of one end stand together; a further one may be that of the newest run.
         behind = events[place + 1 :]
         stop = next((at for at, event in enumerate(behind) if _ends(event)), len(behind))
-        begin = _begin(events[: place + 1], behind[:stop])
+        begin = _begin(events[max(0, place - _WORDS_OF_AN_END) : place + 1], behind[:stop])
         if begin is not None:
             return Restart(begin, events[place].at)
     return None
@@ -82,8 +84,9 @@ def _ends(event: Event) -> bool:
 def _begin(before: Sequence[Event], behind: Sequence[Event]) -> int | None:
     """The order of the first message of a run that began behind an end, if one is seen to."""
     end = before[-1].at.order
+    moved = max((event.at.order for event in behind if _moves(event)), default=-1)
     for sign in behind:
-        if _begins_a_run(sign) and any(_moves(e) for e in behind if e.at.order > sign.at.order):
+        if sign.at.order < moved and _begins_a_run(sign):
             return sign.at.order
     words = [event for event in before if end - event.at.order < _WORDS_OF_AN_END]
     # Slurm says that it ends the whole step, or the whole job.
