@@ -32,6 +32,10 @@ _OF_OTHERS = re.compile(r"^wandb: |^COMET |NCCL |ProcessGroup|%\|")
 _ENDS = (Closing.FINISHED, Closing.TIME_UP, Closing.TESTS_PASSED)
 
 
+#: A network card or plugin that NCCL goes on without: no failure, and no proof of health either.
+_LEFT_OUT = re.compile(r"(?i)initiali[sz]ation failed|unable to open device")
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """``hard``: a process, a launcher, Slurm or a person made an end; no rule may say otherwise.
@@ -173,7 +177,15 @@ def _calls_agree(picture: Picture) -> Shown | None:
         return None
     if not all(_level(group) for group in picture.groups if group.from_calls):
         return None
+    if any(_nothing_alike(calls, nranks) for nranks in {one.nranks for one in calls}):
+        return None
     return Shown(calls[-1].at, "the visible ranks make the same calls, and their counter moves")
+
+
+def _nothing_alike(calls: tuple[CommCalls, ...], nranks: int | None) -> bool:
+    """Do processes in communicators of one size share no operation at all?"""
+    called = [{call.op for call in one.last} for one in calls if one.nranks == nranks]
+    return len(called) > 1 and not set.intersection(*called)
 
 
 def _level(group: GroupView) -> bool:
@@ -184,4 +196,6 @@ def _level(group: GroupView) -> bool:
 
 def _harmless(picture: Picture) -> Shown | None:
     harmless = [e for e in picture.of(NcclWarn) if e.kind is Warn.BENIGN]
-    return Shown(harmless[-1].at, "a warning that healthy clusters show too") if harmless else None
+    if not harmless or any(_LEFT_OUT.search(e.text) for e in harmless):
+        return None
+    return Shown(harmless[-1].at, "a warning that healthy clusters show too")

@@ -63,6 +63,11 @@ def thrown(name: str = "ValueError", **more: Any) -> PyException:
         pytest.param(BenchRow(at=where(), rows=4, wrong_rows=1), State.FAILED, id="wrong-results"),
         pytest.param(BenchRow(at=where(), rows=4), State.UNKNOWN, id="table-cut"),
         pytest.param(NcclWarn(at=where(), kind=Warn.BENIGN, text="w"), State.HEALTHY, id="benign"),
+        pytest.param(
+            NcclWarn(at=where(), kind=Warn.BENIGN, text="NET/OFI plugin initialization failed"),
+            State.UNKNOWN,
+            id="without-its-network",
+        ),
         pytest.param(ClosedByLocalRank(at=where(), local_rank=7), State.UNKNOWN, id="closed"),
         pytest.param(init(0, 2), State.HEALTHY, id="init-complete"),
     ],
@@ -156,13 +161,15 @@ def test_workers_that_start_again_are_recovering_only_at_the_very_end() -> None:
     assert how_it_ended(join(traces(failed, none_left, sources=[at_end]))).state is State.FAILED
 
 
-def calls(*, moves: bool, collectives: int = 4, nranks: int = 2) -> CommCalls:
+def calls(
+    *, moves: bool, collectives: int = 4, nranks: int = 2, op: str = "AllReduce", pid: int = 1
+) -> CommCalls:
     return CommCalls(
-        at=where(host="a", pid=1),
+        at=where(host="a", pid=pid),
         comm="0x1",
         nranks=nranks,
         collectives=collectives,
-        last=(Call("AllReduce", 1, 7, 0, 0, collectives),),
+        last=(Call(op, 1, 7, 0, 0, collectives),),
         op_count_moves=moves,
     )
 
@@ -171,3 +178,9 @@ def test_calls_show_health_only_where_their_counter_moves() -> None:
     assert state_of(calls(moves=True)) is State.HEALTHY
     assert state_of(calls(moves=False)) is State.UNKNOWN
     assert state_of(calls(moves=False, nranks=1)) is State.HEALTHY
+
+
+def test_processes_that_call_nothing_alike_show_no_health() -> None:
+    reduces, gathers = calls(moves=True), calls(moves=True, op="AllGather", pid=2)
+    assert state_of(reduces, gathers) is State.UNKNOWN
+    assert state_of(reduces, calls(moves=True, pid=2)) is State.HEALTHY
