@@ -578,6 +578,18 @@ async def test_a_click_on_a_tab_shows_it() -> None:
         assert screen.tab == 0
 
 
+async def test_a_tab_picked_before_the_page_has_settled_stays() -> None:
+    bench = JobBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await bench.open(pilot)
+        await bench.press(pilot, "tab")
+        # A page that is busy is painted first; its mount event comes behind the key then.
+        screen.on_mount()
+        await bench.settled(pilot)
+        assert screen.tab == 1
+
+
 async def test_a_demo_read_only_and_the_calls_are_always_in_sight() -> None:
     bench = JobBench(demo="hang", read_only=True, calls_last_minute=lambda: 7)
     app = bench.app()

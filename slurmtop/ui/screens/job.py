@@ -95,7 +95,8 @@ class JobScreen(JobKeys):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        self._show_tab(0)
+        # The page may have been painted, and a key have picked a tab, before this comes.
+        self._show_tab(self.tab)
         self._gather()
 
     # What is known
