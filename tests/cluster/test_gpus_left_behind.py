@@ -15,7 +15,10 @@ from tests.cluster.training import Training, trains
 
 #: Way onto the nodes, and how slurmtop ends.
 ENDS = (
-    *((way, how) for way in ("ssh", "srun") for how in ("q", "KILL")),
+    ("ssh", "q"),
+    ("srun", "KILL"),
+    pytest.param("ssh", "KILL", marks=pytest.mark.long),
+    pytest.param("srun", "q", marks=pytest.mark.long),
     *(pytest.param("openssh", how, marks=pytest.mark.long) for how in ("q", "KILL")),
     pytest.param("ssh", "HUP", marks=pytest.mark.long),
     pytest.param("srun", "TERM", marks=pytest.mark.long),
