@@ -365,6 +365,18 @@ async def test_the_cursor_keeps_its_job_and_its_line_when_rows_come_above() -> N
         assert shown[line].startswith(">  51 ")
 
 
+async def test_a_filter_opened_before_the_screen_has_settled_keeps_the_keys() -> None:
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.answer(pilot, queue())
+        await pilot.press("slash")
+        # A busy screen is painted first; its mount event comes behind the key then.
+        jobs_screen(app).on_mount()
+        await pilot.press(*"eval")
+        assert jobs_screen(app).view.query.text == "eval"
+
+
 async def test_filter_takes_letters_as_text() -> None:
     bench = Bench()
     app = bench.app()

@@ -66,7 +66,7 @@ class JobsScreen(ListingScreen, ActingScreen):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        self.set_focus(self._rows)
+        self._settle_on(self._rows)
         self.show()
 
     def on_resize(self) -> None:

@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Protocol
 
+from textual.widget import Widget
+
 from slurmtop.ui.screens.base import BaseScreen
 from slurmtop.ui.widgets.filter_bar import FilterBar
 
@@ -30,6 +32,11 @@ class ListingScreen(BaseScreen):
 
     def show(self) -> None:
         raise NotImplementedError
+
+    def _settle_on(self, rows: Widget) -> None:
+        """Where keys go at first; a filter that a key has opened before this keeps them."""
+        if not self._filter.display:
+            self.set_focus(rows)
 
     def action_filter(self) -> None:
         self._filter.open()

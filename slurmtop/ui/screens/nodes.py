@@ -78,7 +78,7 @@ class NodesScreen(ListingScreen):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        self.set_focus(self._rows)
+        self._settle_on(self._rows)
         if self.view.query.text:
             self._filter.restore(self.view.query.text)
         self._begin()
