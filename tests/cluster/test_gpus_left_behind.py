@@ -79,6 +79,7 @@ async def test_ten_minutes_of_an_open_job_page_add_one_step(
             return rows.splitlines()
 
         before = steps()
+        watchman = Watchman(faults)
         faults.close_ssh()
         async with open_desk(tmp_path, interval_s=20) as desk:
             counted = faults.rpc_counts().get(cluster.user, 0)
@@ -96,5 +97,5 @@ async def test_ten_minutes_of_an_open_job_page_add_one_step(
         assert added[0].endswith("|slurmtop")
         assert spent <= MOST_ONCE + 10 * MOST_A_MINUTE, spent
         print(f"in ten minutes: {len(added)} step, {spent} RPCs")
-        Watchman(faults).all_gone(cluster)
+        watchman.all_gone(cluster)
         training.goes_on()
