@@ -7,7 +7,7 @@ from typing import Any
 
 from slurmtop.model.access import Access, AccessStatus, Group
 from slurmtop.model.text import cell_width, fit
-from slurmtop.parse.mask import mask
+from slurmtop.parse.mask import mask_text
 
 _WORDS = {
     AccessStatus.REACHABLE: "yes",
@@ -80,15 +80,11 @@ def masked(row: Access) -> Access:
     """The row without what looks like a secret: a matrix is made to be shown to others."""
     return replace(
         row,
-        source=_mask(row.source),
-        why=_mask(row.why),
-        opens=_mask(row.opens),
-        copy=_mask(row.copy),
+        source=mask_text(row.source),
+        why=mask_text(row.why),
+        opens=mask_text(row.opens),
+        copy=mask_text(row.copy),
     )
-
-
-def _mask(text: str) -> str:
-    return mask(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
 def row_dict(row: Access) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
 from slurmtop.model.ports import RunnerError
 from slurmtop.model.verdict import Missing, State, Verdict, verdict_dict
-from slurmtop.parse.mask import mask
+from slurmtop.parse.mask import mask_text
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.why import explain_job, known_anywhere
 from slurmtop.triage.words import copy_block, four_lines
@@ -132,7 +132,7 @@ def exit_status(facts: JobFacts, verdict: Verdict) -> int:
 def chat_block(verdict: Verdict, slurm_version: str | None) -> str:
     """The block with secrets masked: it is made to be pasted where others read it."""
     block = copy_block(verdict, version=__version__, slurm_version=slurm_version)
-    return mask(block.encode("utf-8", "replace")).decode("utf-8", "replace")
+    return mask_text(block)
 
 
 async def _slurm_version(wiring: Wiring) -> str | None:

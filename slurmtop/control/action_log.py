@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from slurmtop.model.text import visible
-from slurmtop.parse.mask import mask
+from slurmtop.parse.mask import mask_text
 
 SCHEMA = "slurmtop.action/1"
 #: A line of syslog is cut at about a thousand bytes.
@@ -95,13 +95,13 @@ def entry_line(entry: Entry, *, who: str, uid: int) -> bytes:
         "kind": entry.kind,
         "cluster": entry.cluster,
         "details": {name: _masked_value(value) for name, value in entry.details.items()},
-        "commands": [[_masked(word) for word in argv] for argv in entry.argvs],
+        "commands": [[mask_text(word) for word in argv] for argv in entry.argvs],
         "hosts": list(entry.hosts) if any(entry.hosts) else None,
         "jobs": [
-            {"job": job, "outcome": result, "says": _masked(sentence)}
+            {"job": job, "outcome": result, "says": mask_text(sentence)}
             for job, (result, sentence) in entry.outcomes.items()
         ],
-        "verdict": _masked(entry.verdict) if entry.verdict is not None else None,
+        "verdict": mask_text(entry.verdict) if entry.verdict is not None else None,
     }
     return json.dumps(value, ensure_ascii=True).encode("ascii")
 
@@ -119,7 +119,7 @@ def syslog_text(entry: Entry, *, who: str) -> str:
     else:
         results = ", ".join(f"{count} {result}" for result, count in counts.items())
     what = f"{who} {entry.kind} {named}" + (f" ({details})" if details else "")
-    return visible(_masked(f"{what}: {results or 'nothing done'}"))
+    return visible(mask_text(f"{what}: {results or 'nothing done'}"))
 
 
 def _plain(value: object) -> str:
@@ -130,11 +130,7 @@ def _plain(value: object) -> str:
 
 
 def _masked_value(value: object) -> object:
-    if isinstance(value, str):
-        return _masked(value)
-    return [_masked(str(one)) for one in value] if isinstance(value, list) else value
-
-
-def _masked(text: str) -> str:
     # Value by value: over the whole line a mask might swallow a quote and break the record.
-    return mask(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+    if isinstance(value, str):
+        return mask_text(value)
+    return [mask_text(str(one)) for one in value] if isinstance(value, list) else value

@@ -303,3 +303,8 @@ def mask(data: bytes) -> bytes:
         if masked == data:
             return masked
         data = masked
+
+
+def mask_text(text: str) -> str:
+    """The same for text; what is no UTF-8 in it (lone surrogates) comes out as ``?``."""
+    return mask(text.encode("utf-8", "replace")).decode("utf-8", "replace")

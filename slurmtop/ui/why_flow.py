@@ -16,7 +16,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Evidence, Missing, NextStep, Verdict
-from slurmtop.parse.mask import mask
+from slurmtop.parse.mask import mask_text
 from slurmtop.parse.slurm.ids import key_of, looks_like_job_id, parse_job_id
 from slurmtop.ui import choices_flow
 from slurmtop.ui.actions_flow import act, refuse
@@ -147,6 +147,6 @@ def _look_at_job(screen: "JobKeys", text: str) -> None:
 
 
 def _copy(screen: "JobKeys", command: str, besides: str = "") -> None:
-    text = mask(command.encode("utf-8", errors="replace")).decode("utf-8", errors="replace")
+    text = mask_text(command)
     screen.tool.copy_to_clipboard(text)
     screen.say(f"copied{besides}: {visible(text)}")

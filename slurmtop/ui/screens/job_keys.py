@@ -5,7 +5,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Verdict
-from slurmtop.parse.mask import mask
+from slurmtop.parse.mask import mask_text
 from slurmtop.triage.words import first_line, four_lines
 from slurmtop.ui import why_flow
 from slurmtop.ui.actions_flow import Selection
@@ -50,7 +50,7 @@ class JobKeys(ActingScreen):
         verdict = self.why.state.verdict
         if verdict is not None:
             lines = "\n".join(four_lines(verdict, COPY_WIDTH))
-            self.app.copy_to_clipboard(mask(lines.encode()).decode("utf-8", errors="replace"))
+            self.app.copy_to_clipboard(mask_text(lines))
             self.notify("copied the four lines", markup=False, timeout=3)
 
     def action_open_item(self) -> None:
