@@ -157,7 +157,7 @@ def _failed(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
         collective=logs.collective if say.only_newest else None,
         evidence=_doubted(subject, say, evidence),
         against=(*logs.against, *by_slurm.against),
-        missing=_each_once((*by_slurm.missing, *logs.missing)),
+        missing=tuple(dict.fromkeys((*by_slurm.missing, *logs.missing))),
         next=_steps(evidence, by_slurm.next, logs.next),
     )
 
@@ -192,7 +192,7 @@ def _died(subject: Subject, by_slurm: Verdict, say: LogsSay, died: Died) -> Verd
         since=say.verdict.since or by_slurm.since,
         culprits=(culprit,) if say.only_newest else (),
         evidence=_doubted(subject, say, evidence),
-        missing=_each_once((*by_slurm.missing, *missing)),
+        missing=tuple(dict.fromkeys((*by_slurm.missing, *missing))),
         next=_steps(evidence, steps, ()),
     )
 
@@ -292,7 +292,7 @@ def _alive(by_slurm: Verdict, logs: Verdict, state: State, summary: str) -> Verd
         collective=logs.collective,
         evidence=evidence,
         against=(*logs.against, *by_slurm.against),
-        missing=_each_once((*by_slurm.missing, *logs.missing)),
+        missing=tuple(dict.fromkeys((*by_slurm.missing, *logs.missing))),
         next=_steps(evidence, by_slurm.next, logs.next),
     )
 
@@ -379,8 +379,6 @@ def _read_proof(proof: Evidence) -> NextStep | None:
 
 
 def _with_missing(by_slurm: Verdict, logs: Verdict) -> Verdict:
-    return dataclasses.replace(by_slurm, missing=_each_once((*by_slurm.missing, *logs.missing)))
-
-
-def _each_once(missing: Iterable[Missing]) -> tuple[Missing, ...]:
-    return tuple(dict.fromkeys(missing))
+    return dataclasses.replace(
+        by_slurm, missing=tuple(dict.fromkeys((*by_slurm.missing, *logs.missing)))
+    )

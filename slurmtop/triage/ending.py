@@ -12,6 +12,7 @@ from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import EndedBy, State
 from slurmtop.triage.failures import Grade, failures
 from slurmtop.triage.finding import Shown
+from slurmtop.triage.moving import moved_on
 from slurmtop.triage.picture import GroupView, Picture
 
 #: A program's last words that it did not do what it was to do.
@@ -91,16 +92,12 @@ def _restarting(picture: Picture, found: tuple[tuple[Grade, Event], ...]) -> End
         return None
     later = (e.at for _, e in found if picture.before(last.at, e.at) is not False)
     same = (at for at in later if at != last.at)
-    if next(same, None) is not None or _moved_after(picture, last.at):
+    if next(same, None) is not None or moved_on(picture, last.at):
         return None
     source = picture.source_of(last.at)
     if source is None or source.last is None or source.last.order > last.at.order:
         return None
     return Ending(State.RECOVERING, shown=Shown(last.at, "the workers are started again"))
-
-
-def _moved_after(picture: Picture, at: Where) -> bool:
-    return any(picture.before(at, step.at) for step in picture.of(Step))
 
 
 def _without_failure(picture: Picture) -> Ending:

@@ -92,7 +92,7 @@ def judge(
         cluster=cluster,
         since=_last_progress(picture),
         against=(*verdict.against, *_beside(picture)),
-        missing=_each_once(missing),
+        missing=tuple(dict.fromkeys(missing)),
         made_at=now,
     )
     steps: dict[str, NextStep] = {}
@@ -319,7 +319,3 @@ def _without(picture: Picture, ending: Ending) -> Verdict:
 def _last_progress(picture: Picture) -> datetime | None:
     times = (picture.time_of(step.at) for step in picture.of(Step))
     return max((one for one in times if one is not None), default=None)
-
-
-def _each_once(missing: Iterable[Missing]) -> tuple[Missing, ...]:
-    return tuple(dict.fromkeys(missing))

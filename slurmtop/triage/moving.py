@@ -8,12 +8,18 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from slurmtop.model.events.program import Mark, Step
+from slurmtop.model.trace import Where
 from slurmtop.triage.picture import Picture
 
 #: New counts, and lines without one, that prove that the work went on.
 _NEW = 2
 #: The same where it is not known how far it was before.
 _RISING = 3
+
+
+def moved_on(picture: Picture, at: Where) -> bool:
+    """Did any writer tell a step behind this line? False where nothing tells."""
+    return any(picture.before(at, step.at) for step in picture.of(Step))
 
 
 class Moves:

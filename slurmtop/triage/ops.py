@@ -20,8 +20,6 @@ UNEVEN_OPS = frozenset(
 )
 #: Operations between two ranks; they are counted apart from collectives.
 PAIR_OPS = frozenset({"send", "recv", "sendrecv", "isend", "irecv"})
-#: Operations in which one rank may be done long before the others arrive.
-ROOTED_OPS = frozenset({"broadcast", "reduce", "scatter", "gather", "send", "recv"})
 
 
 def plain_op(name: str | None) -> str | None:

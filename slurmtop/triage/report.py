@@ -6,12 +6,11 @@ to be copied whole, may be longer than the width.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from slurmtop.model.text import cell_width, visible
 from slurmtop.model.verdict import Collective, Evidence, Missing, NextStep, Verdict
 from slurmtop.triage.next_steps import ranks_text
-from slurmtop.triage.words import culprit_text, place_text, who_text
+from slurmtop.triage.words import culprit_text, iso_text, place_text, who_text
 
 _INDENT = "  "
 _STEP_INDENT = "     "
@@ -50,7 +49,7 @@ def _head(verdict: Verdict, width: int) -> Iterator[str]:
     if verdict.ended_by is not None:
         facts.append(f"ended by {verdict.ended_by}")
     if verdict.since is not None:
-        facts.append(f"last progress {_iso(verdict.since)}")
+        facts.append(f"last progress {iso_text(verdict.since)}")
     yield from wrapped("; ".join(facts), width, _INDENT)
 
 
@@ -84,7 +83,7 @@ def _evidence(title: str, items: tuple[Evidence, ...], width: int) -> Iterator[s
     if items:
         yield title
     for item in items:
-        when = f" at {_iso(item.time)}" if item.time is not None else ""
+        when = f" at {iso_text(item.time)}" if item.time is not None else ""
         says = f" ({visible(item.says)})" if item.says else ""
         yield from wrapped(f"{place_text(item)}{when}{says}", width, _INDENT)
         for line in item.text.split("\n"):
@@ -140,7 +139,3 @@ def _fits(text: str, room: int) -> int:
         if used > room:
             return max(1, count)
     return len(text)
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")

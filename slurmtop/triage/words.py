@@ -171,7 +171,7 @@ def copy_block(verdict: Verdict, *, version: str, slurm_version: str | None = No
     lines.append(f"what:   {first_line(verdict)}")
     lines.append(f"who:    {who_text(verdict)}")
     if verdict.since is not None:
-        lines.append(f"since:  {_iso(verdict.since)}")
+        lines.append(f"since:  {iso_text(verdict.since)}")
     lines.extend(_evidence_line("proof: ", item) for item in verdict.evidence)
     lines.extend(_evidence_line("but:   ", item) for item in verdict.against)
     for missing in verdict.missing:
@@ -179,16 +179,17 @@ def copy_block(verdict: Verdict, *, version: str, slurm_version: str | None = No
         lines.append(f"unread: {visible(missing.family)}: {visible(missing.why)}{command}")
     for step in verdict.next:
         lines.append(f"do:     {visible(step.command)}   # {visible(step.label)}, {step.effect}")
-    made = f" at {_iso(verdict.made_at)}" if verdict.made_at is not None else ""
+    made = f" at {iso_text(verdict.made_at)}" if verdict.made_at is not None else ""
     slurm = f", Slurm {visible(slurm_version)}" if slurm_version else ""
     lines.append(f"by:     slurmtop {visible(version)}{slurm}{made}")
     return "\n".join(lines) + "\n"
 
 
 def _evidence_line(label: str, item: Evidence) -> str:
-    when = f" at {_iso(item.time)}" if item.time is not None else ""
+    when = f" at {iso_text(item.time)}" if item.time is not None else ""
     return f"{label} {place_text(item)}{when}: {visible(item.text)}"
 
 
-def _iso(moment: datetime) -> str:
+def iso_text(moment: datetime) -> str:
+    """``2031-05-05T12:00:00+00:00``."""
     return moment.isoformat(timespec="seconds")

@@ -13,6 +13,7 @@ from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import Culprit, NextStep, State
 from slurmtop.triage.failures import failures
 from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.moving import moved_on
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
 from slurmtop.triage.waiting import ranks_words
@@ -160,7 +161,7 @@ def _caught_memory(picture: Picture) -> Iterator[Finding]:
     caught = [
         one for one in picture.of(CudaError) if one.kind is CudaTrouble.OUT_OF_MEMORY and one.caught
     ]
-    if caught and failures(picture) and not lines.went_on(picture, caught[-1].at):
+    if caught and failures(picture) and not moved_on(picture, caught[-1].at):
         yield Finding(
             cls="gpu-oom",
             weight=Weight.SYMPTOM,

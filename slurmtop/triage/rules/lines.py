@@ -194,11 +194,6 @@ def by_slurm(picture: Picture, at: Where, *endings: Ending) -> bool:
     return False
 
 
-def went_on(picture: Picture, at: Where) -> bool:
-    """Did the program make a step after this line? False where nothing tells."""
-    return any(picture.before(at, step.at) for step in picture.of(Step))
-
-
 def on_host(host: str, label: str, command: str, why: str) -> tuple[NextStep, ...]:
     """A command that reads something on a node of the job; none where the name is odd."""
     if _HOST_NAME.fullmatch(host) is None:

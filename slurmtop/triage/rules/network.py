@@ -10,6 +10,7 @@ from slurmtop.model.events.torch import NcclError, WatchdogTimeout
 from slurmtop.model.trace import Clock, Event, Where
 from slurmtop.model.verdict import NextStep, State
 from slurmtop.triage.finding import Finding, Shown, Weight
+from slurmtop.triage.moving import moved_on
 from slurmtop.triage.picture import Picture
 from slurmtop.triage.rules import lines
 from slurmtop.triage.rules.pairs import at_common_end, between, link_of
@@ -104,7 +105,7 @@ def _of_this_run(picture: Picture, link: KernelLink) -> bool:
     broke = [one for one in map(picture.moment, _broken(picture)) if one is not None]
     if moment is not None and broke and abs(min(broke) - moment) > _APART_S:
         return False
-    return not lines.went_on(picture, link.at)
+    return not moved_on(picture, link.at)
 
 
 def _adapter_finding(
@@ -116,7 +117,7 @@ def _adapter_finding(
     culprits = lines.failing(picture, told, reason) if len(hosts) <= 3 else ()
     place = f" on {next(iter(hosts))}" if len(hosts) == 1 else ""
     kernel_only = all(isinstance(one, KernelLink | PcieFatal) for one in told)
-    survived = not completions and lines.went_on(picture, told[-1].at)
+    survived = not completions and moved_on(picture, told[-1].at)
     weight = Weight.OUTRIGHT if culprits else Weight.CAUSE
     if survived or cls == "net-gid-change":
         weight = Weight.NOTE if survived else Weight.CAUSE
