@@ -7,6 +7,7 @@ prove that. What the watchdog, a launcher, Slurm or a person did is never got ov
 import re
 from collections.abc import Callable, Iterable
 from enum import IntEnum
+from functools import lru_cache
 
 from slurmtop.model.events.launch import (
     ChildEnded,
@@ -271,9 +272,16 @@ def lost_at_the_end(picture: Picture, event: Event) -> bool:
     )
 
 
+@lru_cache(maxsize=1)
+def survivals(picture: Picture) -> Survivals:
+    """What the run got over: told once a picture, as many rules ask for it."""
+    return Survivals(picture)
+
+
+@lru_cache(maxsize=1)
 def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:
     """All that ended, broke or got stuck in the newest attempt and was not got over."""
-    survived = Survivals(picture)
+    survived = survivals(picture)
     out = []
     for event in picture.of(Event):
         told = grade(event)

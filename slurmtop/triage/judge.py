@@ -27,7 +27,7 @@ from slurmtop.model.verdict import (
 from slurmtop.triage import rules
 from slurmtop.triage.catalogue import HOSTS, NETWORK, PROGRAM, SETTINGS, TIMEOUTS, family_of
 from slurmtop.triage.ending import Ending, how_it_ended
-from slurmtop.triage.failures import Survivals, failures, first_failure
+from slurmtop.triage.failures import failures, first_failure, survivals
 from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
 from slurmtop.triage.jobs import split_jobs
 from slurmtop.triage.join import join
@@ -120,7 +120,7 @@ def _ask(
 
 def _standing(picture: Picture, ending: Ending, found: list[Finding]) -> list[Finding]:
     """The findings that may become the verdict of a run that ended so."""
-    survived = Survivals(picture)
+    survived = survivals(picture)
     out = []
     for finding in found:
         if finding.weight <= Weight.NOTE and ending.state in (State.FAILED, State.HUNG):

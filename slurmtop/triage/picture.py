@@ -85,14 +85,15 @@ def is_history(at: Where, newest: Mapping[str, Restart]) -> bool:
     return restart is not None and at.order < restart.order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
     """The joined traces.
 
     ``aliases`` maps every name and address of a host that was tied to another by a line to the
     one name it is called by (its launcher's name for it, else its own). ``offsets_s`` are what
     to add to the stamps of a source so that all show one clock. ``world_size`` is that of the
-    newest attempt, None where it is not told or told in two ways.
+    newest attempt, None where it is not told or told in two ways. Two pictures are never equal:
+    what is told of one is remembered for it alone.
     """
 
     traces: Traces

@@ -15,7 +15,7 @@ from slurmtop.model.events.system import Limit, LimitHit, MemoryUse
 from slurmtop.model.events.torch import CudaError, CudaTrouble, StoreEvent, UnusedParameters
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import Culprit, State
-from slurmtop.triage.failures import Survivals, failures, is_cascade
+from slurmtop.triage.failures import failures, is_cascade, survivals
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.picture import Picture
@@ -82,7 +82,7 @@ def own_exceptions(picture: Picture) -> list[PyException]:
     Not those that tell of another process, and not those whose line another reader knows better
     (a CUDA error, a mismatch, a timeout of the store).
     """
-    survived = Survivals(picture)
+    survived = survivals(picture)
     better = {
         (event.at.source, event.at.order)
         for event in picture.of(Event)
