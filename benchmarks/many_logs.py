@@ -21,8 +21,9 @@ import time
 from pathlib import Path
 
 from slurmtop.collect.clock import SystemClock
-from slurmtop.collect.left_behind import END_BYTES, read_traces
+from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.local import LocalRunner
+from slurmtop.collect.log_verdict import END_BYTES
 from slurmtop.model.ports import FileStat
 from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Verdict

@@ -24,7 +24,15 @@ from slurmtop.collect.scontrol import show_job
 from slurmtop.collect.squeue import QueueSource, fetch_expected_start
 from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts, LogFacts, LogsSay, LogStatus
-from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, Phase, ReasonInfo
+from slurmtop.model.job import (
+    AccountingRecord,
+    ExitMeaning,
+    Job,
+    JobDetail,
+    Phase,
+    ReasonInfo,
+    job_row,
+)
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.snapshot import Trouble
 from slurmtop.model.verdict import Missing
@@ -250,7 +258,7 @@ class _Gathering:
 
     async def recorded_logs(self, history: Sequence[AccountingRecord]) -> tuple[LogFacts, ...]:
         """The log of a job that only accounting remembers."""
-        record = next((row for row in history if row.id.step is None), None)
+        record = job_row(history)
         if record is None or record.never_started:
             return ()
         path, written = recorded_log(record, history, self._cluster)
@@ -282,7 +290,7 @@ class _Gathering:
         self, job: Job | None, history: Sequence[AccountingRecord]
     ) -> LogsSay | None:
         """What the logs of the newest run tell; None where there is nothing to judge."""
-        source = job or next((row for row in history if row.id.step is None), None)
+        source = job or job_row(history)
         judging = self._judging.say(source)
         try:
             return await within(self._clock, judging, self._left(1.0), name="judging the logs")
@@ -330,7 +338,7 @@ def _exit(
     path: str | None,
 ) -> ExitMeaning | None:
     """How it ended. The controller first: sacct prints some codes too small."""
-    record = next((row for row in history if row.id.step is None), None)
+    record = job_row(history)
     if job is not None and not job.state.ended:
         return None
     if job is not None:

@@ -7,7 +7,7 @@ from slurmtop.collect.log_facts import Span, read_log, read_log_facts, same_run
 from slurmtop.collect.log_pool import ReaderLost
 from slurmtop.collect.log_verdict import JudgeLogs, LogBytes, Runs
 from slurmtop.model.facts import JobFacts, LogFacts, LogsSay, LogStatus
-from slurmtop.model.job import AccountingRecord, Job, Phase
+from slurmtop.model.job import AccountingRecord, Job, Phase, job_row
 from slurmtop.model.ports import Clock, Runner
 
 BUDGET_S = 8.0
@@ -60,7 +60,7 @@ async def judge_again(
 ) -> LogsSay | None:
     """What the logs of ``facts`` tell now; None where that cannot be told in time."""
     judging = Judging(runner, judge)
-    source = facts.job or next((row for row in facts.history if row.id.step is None), None)
+    source = facts.job or job_row(facts.history)
 
     async def work() -> LogsSay | None:
         for log in facts.logs:

@@ -14,14 +14,13 @@ from slurmtop.collect.log_content import SAMPLE_BYTES, Content, content_of
 from slurmtop.collect.log_files import log_status
 from slurmtop.collect.log_pool import ParsePool, ReaderLost
 from slurmtop.collect.log_search import AT_ONCE, Found, find_logs
+from slurmtop.collect.log_verdict import END_BYTES
 from slurmtop.collect.unpack import CannotUnpack, Unpacker
 from slurmtop.model.facts import LogStatus
 from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.trace import Source, Traces, joined
 from slurmtop.parse.logs.reading import SourceReader
 
-#: Read of each end of a file that is longer than both together.
-END_BYTES = 512 * 1024
 BLOCK_BYTES = 1024 * 1024
 #: Below this the start of other processes costs more than they save.
 POOL_FROM_BYTES = 8 * 1024 * 1024

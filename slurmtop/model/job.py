@@ -1,5 +1,6 @@
 """A job as the queue, the controller and accounting know it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -314,6 +315,11 @@ class AccountingRecord:
     restarts: int | None = None
     name_unsure: bool = False
     """True where a separator inside user text made the split ambiguous."""
+
+
+def job_row(rows: Sequence[AccountingRecord]) -> AccountingRecord | None:
+    """The row of the job itself among those of its steps; None where only steps or nothing came."""
+    return next((row for row in rows if row.id.step is None), None)
 
 
 @dataclass(frozen=True, slots=True)

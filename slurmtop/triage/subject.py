@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus
-from slurmtop.model.job import AccountingRecord, Job, JobDetail, JobState, LimitKind
+from slurmtop.model.job import AccountingRecord, Job, JobDetail, JobState, LimitKind, job_row
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text
 from slurmtop.model.verdict import Evidence, NextStep, State
@@ -39,7 +39,7 @@ class Subject:
     @property
     def record(self) -> AccountingRecord | None:
         """The job row of accounting; None where only steps or nothing came."""
-        return next((row for row in self.facts.history if row.id.step is None), None)
+        return job_row(self.facts.history)
 
     @property
     def steps(self) -> tuple[AccountingRecord, ...]:

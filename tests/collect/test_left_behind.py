@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmtop.collect import left_behind, log_pool, log_search, unpack
-from slurmtop.collect.left_behind import END_BYTES, read_traces
+from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.local import LocalRunner
 from slurmtop.collect.log_content import SAMPLE_BYTES, Content, content_of
+from slurmtop.collect.log_verdict import END_BYTES
 from slurmtop.collect.unpack import BLOCK_BYTES, CannotUnpack, Unpacker
 from slurmtop.model.events.slurm import StepEnded
 from slurmtop.model.facts import LogStatus
