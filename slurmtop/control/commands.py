@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from slurmtop.control.actions import NO_DETAILS, Details, Kind, RankPid, Target
 from slurmtop.control.node_kill import PIDS_PER_CALL, check_kill, kill_argv
 from slurmtop.model.script import Recipient
+from slurmtop.model.spans import span_text
 from slurmtop.parse.slurm.hostlist import HostlistError, compress_hosts, expand_hosts
 
 #: Ids in one call. More go into further calls with a pause between them.
@@ -293,7 +294,7 @@ def _task_groups(ranges: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]
     groups: list[list[tuple[int, int]]] = []
     size = ID_CHARS
     for low, high in merge_ranges(ranges):
-        length = len(_span_text(low, high)) + 1
+        length = len(span_text((low, high))) + 1
         if size + length > ID_CHARS:
             groups.append([])
             size = 0
@@ -305,11 +306,7 @@ def _task_groups(ranges: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]
 def _task_text(base: str, ranges: Sequence[tuple[int, int]]) -> str:
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return f"{base}_{ranges[0][0]}"
-    return f"{base}_[{','.join(_span_text(low, high) for low, high in ranges)}]"
-
-
-def _span_text(low: int, high: int) -> str:
-    return str(low) if low == high else f"{low}-{high}"
+    return f"{base}_[{','.join(map(span_text, ranges))}]"
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from slurmtop.control.commands import SIGNAL_NUMBERS
 from slurmtop.model.job import Step
 from slurmtop.model.process import NodeProcess, NodeProcesses
 from slurmtop.model.script import SHELLS, Fate, Reaction, Recipient
+from slurmtop.model.spans import span_text, spans_of
 from slurmtop.model.text import visible
 from slurmtop.parse.slurm.hostlist import compress_hosts
 from slurmtop.triage.process_tree import DEAD
@@ -193,13 +194,7 @@ def _named(
 
 def spans_text(numbers: Sequence[int]) -> str:
     """``0-3,5`` for rising numbers."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return ",".join(map(span_text, spans_of(numbers)))
 
 
 def with_processes(

@@ -7,6 +7,7 @@ from slurmtop.control.actions import Target
 from slurmtop.control.commands import merge_ranges, task_ids
 from slurmtop.model.ids import JobId, JobKey, TaskSet
 from slurmtop.model.job import Job, Phase, Step
+from slurmtop.model.spans import span_text
 from slurmtop.model.text import visible
 
 Ranges = Sequence[tuple[int, int]]
@@ -95,7 +96,7 @@ def join_alike(jobs: Sequence[Job]) -> tuple[Job, ...]:
 def _joined(lot: Sequence[Job]) -> Job:
     first = lot[0]
     ranges = merge_ranges((job.id.task, job.id.task) for job in lot if job.id.task is not None)
-    text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+    text = ",".join(map(span_text, ranges))
     base = first.id.base
     id = JobId(f"{base}_[{text}]", base, tasks=TaskSet(text, len(lot)))
     return replace(first, key=JobKey(first.key.cluster, id.stable), id=id)

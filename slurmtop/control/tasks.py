@@ -8,6 +8,7 @@ from slurmtop.control.plan import task_ranges
 from slurmtop.control.rows import common, task_count, without
 from slurmtop.model.ids import TaskSet
 from slurmtop.model.job import Job
+from slurmtop.model.spans import span_text
 
 Ranges = tuple[tuple[int, int], ...]
 #: Slurm's own largest task number has seven digits.
@@ -57,5 +58,5 @@ def chosen_tasks(jobs: Sequence[Job], ranges: Ranges) -> tuple[tuple[Job, ...], 
 
 
 def _narrowed(job: Job, ranges: Sequence[tuple[int, int]]) -> Job:
-    text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+    text = ",".join(map(span_text, ranges))
     return replace(job, id=replace(job.id, tasks=TaskSet(text, task_count(ranges))))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from slurmtop.model.events.reports import FlightReport
 from slurmtop.model.events.system import KernelLink, KernelOom, PcieFatal, Xid
 from slurmtop.model.facts import LogStatus
+from slurmtop.model.spans import span_text, spans_of
 from slurmtop.model.trace import Source
 from slurmtop.model.units import bytes_text, plural
 from slurmtop.model.verdict import Missing, NextStep, State, Verdict
@@ -179,13 +180,8 @@ def _letter(one: str) -> str:
 
 def ranks_text(ranks: Iterable[int]) -> str:
     """Ranks in a few words: ``0-3, 7``; after six spans only how many more there are."""
-    spans: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    words = [f"{low}" if low == high else f"{low}-{high}" for low, high in spans[:_LISTED_RANKS]]
+    spans = spans_of(ranks)
+    words = [span_text(span) for span in spans[:_LISTED_RANKS]]
     left = sum(high - low + 1 for low, high in spans[_LISTED_RANKS:])
     if left:
         words.append(f"and {plural(left, 'more rank')}")

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from slurmtop.model.events.torch import GroupStatus, Heartbeat, MonitoredBarrier, WatchdogTimeout
 from slurmtop.model.facts import LogStatus
+from slurmtop.model.spans import span_text, spans_of
 from slurmtop.model.verdict import Collective, Culprit
 from slurmtop.triage.picture import GroupView, Picture
 
@@ -132,13 +133,8 @@ def ranks_words(ranks: Collection[int]) -> str:
     """``rank 3``, ``ranks 0, 2 and 5``, ``ranks 0-6, 9 and 12 more``; "other ranks" for none."""
     if not ranks:
         return "other ranks"
-    runs: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    parts = [str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs]
+    runs = spans_of(ranks)
+    parts = [f"{a}, {b}" if b == a + 1 else span_text((a, b)) for a, b in runs]
     if len(parts) > 8:
         left = sum(b - a + 1 for a, b in runs[8:])
         parts = [*parts[:8], f"{left} more"]

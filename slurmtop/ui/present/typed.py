@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from slurmtop.control.commands import MAX_LIMIT_MINUTES, host_allowed
 from slurmtop.control.tasks import Ranges, chosen_tasks, parse_tasks
 from slurmtop.model.job import Job, LimitKind, Phase
+from slurmtop.model.spans import span_text
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 from slurmtop.parse.slurm.hostlist import HostlistError, expand_hosts
@@ -102,7 +103,7 @@ def judge_tasks(text: str, jobs: Sequence[Job]) -> tuple[str, bool]:
 
 def ranges_text(ranges: Ranges) -> str:
     """``3, 7-9``, the first of them where there are many."""
-    texts = [str(low) if low == high else f"{low}-{high}" for low, high in ranges[:8]]
+    texts = [span_text(span) for span in ranges[:8]]
     return visible(", ".join(texts) + (" …" if len(ranges) > 8 else ""))
 
 
