@@ -19,7 +19,7 @@ from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.ports import Runner
 from slurmtop.model.text import visible
 from slurmtop.model.trace import Source, Traces
-from slurmtop.model.verdict import State, Verdict, verdict_dict
+from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.join import join
 from slurmtop.triage.judge import explain_traces
@@ -27,7 +27,6 @@ from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.report import report_lines
 from slurmtop.triage.timeline import timeline_lines
 
-_PROBLEMS = frozenset({State.HUNG, State.FAILED, State.SLOW, State.RECOVERING})
 _WIDTH = 80
 
 
@@ -99,9 +98,10 @@ def _nothing_read(paths: Sequence[str], traces: Traces) -> str:
 
 async def _job(options: Options, job: str) -> int:
     """What ``why`` says of a job, in the long form; ``--whole`` reads all of its logs."""
+    from slurmtop.cli.why import exit_status as status_of_job
     from slurmtop.cli.why import gather
     from slurmtop.cli.wiring import open_wiring
-    from slurmtop.triage.why import explain_job, known_anywhere
+    from slurmtop.triage.why import explain_job
 
     job_id, cluster = split_cluster(job)
     if cluster and options.cluster is None:
@@ -125,9 +125,7 @@ async def _job(options: Options, job: str) -> int:
             print(line)
     else:
         _print(verdict, options)
-    if not known_anywhere(facts):
-        return CANNOT_STATUS
-    return exit_status(verdict)
+    return status_of_job(facts, verdict)
 
 
 def _log_paths(facts: JobFacts) -> tuple[str, ...]:
@@ -145,7 +143,7 @@ def _print(verdict: Verdict, options: Options) -> None:
 
 def exit_status(verdict: Verdict) -> int:
     """0 fine, 2 hung, failed, slow or recovering."""
-    return PROBLEM_STATUS if verdict.state in _PROBLEMS else FINE
+    return PROBLEM_STATUS if verdict.state in PROBLEM_STATES else FINE
 
 
 def _width() -> int:

@@ -21,13 +21,12 @@ from slurmtop.collect.sacct import Accounting
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job
 from slurmtop.model.ports import RunnerError
-from slurmtop.model.verdict import Missing, State, Verdict, verdict_dict
+from slurmtop.model.verdict import PROBLEM_STATES, Missing, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_text
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.why import explain_job, known_anywhere
 from slurmtop.triage.words import copy_block, four_lines
 
-_PROBLEMS = frozenset({State.HUNG, State.FAILED, State.SLOW, State.RECOVERING})
 _WIDTH = 80
 _ONLY_QUEUE = "Nobody asked about job"
 
@@ -126,7 +125,7 @@ def exit_status(facts: JobFacts, verdict: Verdict) -> int:
     """0 fine, 1 unknown everywhere, 2 hung, failed, slow or recovering."""
     if not known_anywhere(facts):
         return CANNOT_STATUS
-    return PROBLEM_STATUS if verdict.state in _PROBLEMS else FINE
+    return PROBLEM_STATUS if verdict.state in PROBLEM_STATES else FINE
 
 
 def chat_block(verdict: Verdict, slurm_version: str | None) -> str:

@@ -25,6 +25,10 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+#: States in which something is to be done: exit status 2 of ``why`` and ``triage``.
+PROBLEM_STATES = frozenset({State.HUNG, State.FAILED, State.SLOW, State.RECOVERING})
+
+
 class EndedBy(StrEnum):
     SELF = "self"
     USER = "user"

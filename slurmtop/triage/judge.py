@@ -16,6 +16,7 @@ from slurmtop.model.trace import Event, Traces, Where
 from slurmtop.model.units import plural
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
+    PROBLEM_STATES,
     Confidence,
     EndedBy,
     Evidence,
@@ -41,7 +42,6 @@ from slurmtop.triage.restarts import earlier_ends
 _NOT_AN_END = (State.SLOW, State.HEALTHY, State.UNKNOWN)
 #: The family under which it is told that a rule of slurmtop itself broke.
 OURSELVES = "slurmtop"
-_PROBLEMS = frozenset({State.FAILED, State.HUNG, State.SLOW, State.RECOVERING})
 #: Other jobs of the same folder that are told one by one.
 _OTHER_JOBS = 4
 #: Runners-up that are told in ``against``.
@@ -64,7 +64,7 @@ def explain_traces(
     verdicts = [
         judge(join(own), job=number, cluster=cluster, now=now) for number, own in jobs.items()
     ]
-    chosen = next((one for one in verdicts if one.state in _PROBLEMS), verdicts[0])
+    chosen = next((one for one in verdicts if one.state in PROBLEM_STATES), verdicts[0])
     others = tuple(_of_another_job(one) for one in verdicts if one is not chosen)
     more = len(others) - _OTHER_JOBS
     rest = (Missing("log", f"{plural(more, 'more job')} left logs here"),) if more > 0 else ()
