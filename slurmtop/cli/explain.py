@@ -14,7 +14,8 @@ from slurmtop.parse.slurm.exit_codes import died_of, explain_code, launch_troubl
 from slurmtop.parse.slurm.reason_table import WORDS
 from slurmtop.parse.slurm.reasons import explain_reason
 from slurmtop.parse.slurm.states import parse_node_state, parse_state
-from slurmtop.triage.catalogue import CATALOGUE, FAMILIES
+from slurmtop.triage.catalogue import CATALOGUE
+from slurmtop.triage.fault_classes import FAMILIES
 from slurmtop.triage.mistaken import MISTAKEN_FOR
 from slurmtop.triage.report import wrapped
 from slurmtop.triage.state_words import NODE_WORDS, STATE_WORDS

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from slurmtop.model.collective_table import Table
 from slurmtop.model.job import AccountingRecord, ExitMeaning, Job, JobDetail, ReasonInfo
+from slurmtop.model.live import LiveFacts
 from slurmtop.model.verdict import Evidence, Missing, Verdict
 
 
@@ -131,6 +132,8 @@ class JobFacts:
     logs: tuple[LogFacts, ...] = ()
     logs_say: LogsSay | None = None
     """What the logs were judged to tell; None where that was not asked, or no log was read."""
+    live: LiveFacts | None = None
+    """What its nodes told while it runs; None where nobody looked there."""
     missing: tuple[Missing, ...] = ()
     viewer: str | None = None
     """Who asks; None where that is not known. Only what this user may do is offered."""

@@ -94,6 +94,55 @@ class Missing:
     command: str | None = None
 
 
+class Fate(StrEnum):
+    """What came of asking a source."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    """It is there, and this user may not read it."""
+    TIMED_OUT = "timed out"
+    ABSENT = "absent"
+    """It is not there: no such tool, file or service."""
+    FAILED = "failed"
+    """It answered something that is no answer."""
+    NOT_ASKED = "not asked"
+    """On purpose: not needed, not allowed by a setting, or it may harm the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFate:
+    """One source of a verdict and what came of it.
+
+    ``source`` is one of :data:`SOURCES`. ``hosts`` are the nodes that it is told of, empty for what
+    is asked once a job. ``command`` is what opens or replaces it.
+    """
+
+    source: str
+    fate: Fate
+    hosts: tuple[str, ...] = ()
+    why: str = ""
+    command: str | None = None
+
+
+#: Every source that a verdict can rest on, cheapest first; the order in which they are listed.
+SOURCES = (
+    "slurm",
+    "accounting",
+    "logs",
+    "nodes",
+    "processes",
+    "environment",
+    "activity",
+    "memory events",
+    "gpus",
+    "network ports",
+    "kernel log",
+    "stacks",
+    "flight recorder",
+    "ras",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class NextStep:
     """An exact command. ``effect`` is ``read`` or ``write``."""
@@ -125,6 +174,8 @@ class Verdict:
     missing: tuple[Missing, ...] = ()
     next: tuple[NextStep, ...] = ()
     made_at: datetime | None = None
+    sources: tuple[SourceFate, ...] = ()
+    """What was asked and what came of it, in the order of :data:`SOURCES`."""
 
 
 EVIDENCE_LIMIT = 8

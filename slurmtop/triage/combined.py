@@ -24,8 +24,9 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage.after import steps_while_hung
-from slurmtop.triage.catalogue import SLURM, TIMEOUTS, family_of
+from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.ended import memory_text
+from slurmtop.triage.fault_classes import SLURM, TIMEOUTS
 from slurmtop.triage.subject import Subject, ran_text, read_logs, sacct_evidence
 
 #: Ends that Slurm made, or counted, by itself: no log can say otherwise.

@@ -26,9 +26,10 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage import rules
-from slurmtop.triage.catalogue import HOSTS, NETWORK, PROGRAM, SETTINGS, TIMEOUTS, family_of
+from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.ending import Ending, how_it_ended
 from slurmtop.triage.failures import failures, first_failure, survivals
+from slurmtop.triage.fault_classes import HOSTS, NETWORK, PROGRAM, SETTINGS, TIMEOUTS
 from slurmtop.triage.finding import Finding, Shown, Weight, evidence_of
 from slurmtop.triage.jobs import split_jobs
 from slurmtop.triage.join import join

@@ -23,6 +23,11 @@ MISTAKEN_FOR: dict[str, str] = {
     "host-work-exceeds-timeout": "a hang: the late rank works (evaluates, saves, tokenises) and "
     "would have come.",
     "startup-skew": "a broken rendezvous: all ranks come, some of them minutes late.",
+    "rank-elsewhere": "a network fault: the others wait for a rank that never came, and their "
+    "links are fine.",
+    "data-loader-stuck": "slow computing: the GPU of that rank idles while the others spin.",
+    "checkpoint-stuck": "a slow checkpoint: a slow one still writes bytes between two looks.",
+    "gil-held": "a deadlock between Python threads: one of them holds the lock in C code.",
     "python-exception": "the NCCL errors of the other ranks, which only lost their peer: the "
     "earliest exception that is not about NCCL counts.",
     "cuda-assert": "a hardware fault: an index out of range is the usual reason; CUDA reports it "
@@ -36,6 +41,8 @@ MISTAKEN_FOR: dict[str, str] = {
     "something held Python's lock or a CUDA call did not return.",
     "first-collective-stuck": "a mismatch of the program: nothing was exchanged in this "
     "group yet, so transport and set-up come first.",
+    "device-stall": "the fault of whoever is found first: every stack looks alike, and a rank that "
+    "waits for its device shows nothing of its peers.",
     "ras-count-skew": "proof against the smaller group: counts are read while the job runs, and a "
     "minority may be ahead.",
     "opcount-not-usable": "a rank that is behind: the counter shows the same number whatever "
@@ -46,6 +53,9 @@ MISTAKEN_FOR: dict[str, str] = {
     "on the same GPU may hold what is missing.",
     "host-oom": "a crash without a reason: SIGKILL leaves no message; look for oom_kill of "
     "Slurm or the kernel.",
+    "process-stopped": "a dead process: it still holds its GPU and its connections.",
+    "io-stuck": "a fault of the rank: the mount or the driver of its node is to blame.",
+    "node-frozen": "a network fault: the node may still answer to a ping.",
     "gpu-hw-fault": "a fault of the program: Xid 13, 31, 43 and 45 usually are the program's; 48, "
     "63, 64, 79, 94 and 95 are not.",
     "nvlink-fault": "a GPU that failed: the peer at the other end of the link reports it too.",

@@ -12,7 +12,8 @@ from slurmtop.cli.options import Options
 from slurmtop.model.text import cell_width
 from slurmtop.parse.slurm.reason_table import WORDS
 from slurmtop.parse.slurm.states import parse_state
-from slurmtop.triage.catalogue import CATALOGUE, FAMILIES
+from slurmtop.triage.catalogue import CATALOGUE
+from slurmtop.triage.fault_classes import FAMILIES
 from slurmtop.triage.mistaken import MISTAKEN_FOR
 from slurmtop.triage.state_words import NODE_WORDS, STATE_WORDS
 from slurmtop.triage.verdict_words import ALSO_CALLED

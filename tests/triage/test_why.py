@@ -12,7 +12,8 @@ from slurmtop.model.facts import JobFacts, LogLine, LogStatus
 from slurmtop.model.job import ExitCode, ExitMeaning, ReasonInfo
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Confidence, EndedBy, State, verdict_dict
-from slurmtop.triage.catalogue import CATALOGUE, FAMILIES, family_of
+from slurmtop.triage.catalogue import CATALOGUE, family_of
+from slurmtop.triage.fault_classes import FAMILIES
 from slurmtop.triage.why import explain_job, known_anywhere
 from slurmtop.triage.words import copy_block, first_line, four_lines
 from tests.triage.builders import (
@@ -355,7 +356,7 @@ def test_known_anywhere() -> None:
 
 
 def test_the_catalogue() -> None:
-    assert len(CATALOGUE) == 63
+    assert len(CATALOGUE) == 71
     assert {entry.family for entry in CATALOGUE.values()} == set(FAMILIES)
     for slug, entry in CATALOGUE.items():
         assert slug == entry.slug
