@@ -44,6 +44,15 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def pause(clock: Clock, seconds: float) -> None:
+    """Wait on purpose, as between two looks at the same thing.
+
+    The clock of a replay goes ahead at once here; its time limits, which sleep, stay limits.
+    """
+    wait = getattr(clock, "pause", None) or clock.sleep
+    await wait(seconds)
+
+
 async def within(clock: Clock, coro: Coroutine[Any, Any, T], seconds: float, *, name: str) -> T:
     """What ``coro`` returns, or TimeoutError when it needs more than ``seconds`` of ``clock``.
 
