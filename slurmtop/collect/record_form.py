@@ -13,8 +13,9 @@ the same command)::
     {"t": "...", "op": "read", "path": "/w/slurm-7.out", "host": null, "offset": 0, "length": 4,
      "data": "hell"}
 
-Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the record mark, and who was
-answered (``uid``, ``user``).
+What ran out of time and was waited for no longer has ``left_after_s`` (a command) or ``left`` in
+the place of its answer. Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the
+record mark, and who was answered (``uid``, ``user``).
 """
 
 import base64
@@ -34,7 +35,16 @@ _SHORT_MARK = b"***"
 #: Separators of ours, around which a masked value must end. A NUL stands in no Slurm text.
 _OURS = ((b"\x1f", b"\n\x00\x1f\x00\n"), (b"\x1e", b"\n\x00\x1e\x00\n"))
 
+#: How packed files begin (gzip, zstd, xz, bzip2). What stands in them cannot be masked.
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh")
+NOT_KEPT = "its bytes are packed, and what stands in them cannot be masked: they were not kept"
+
 Key = tuple[str, ...]
+
+
+def is_packed(start: bytes) -> bool:
+    """Do the first bytes of a file say that it is packed?"""
+    return start.startswith(_PACKED)
 
 
 def mask_output(data: bytes) -> bytes:

@@ -16,12 +16,14 @@ from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.record_form import (
     COMMANDS,
     FILES,
+    NOT_KEPT,
     SCHEMA,
     SESSION,
     Key,
     bytes_form,
     command_key,
     failure_form,
+    is_packed,
     json_line,
     mask_argv,
     mask_block,
@@ -48,6 +50,7 @@ _MOST_BYTES = 1024 * 1024 * 1024
 _MOST_WAITING = 256
 _STREAM_KEPT_BYTES = 4 * 1024 * 1024
 _CLOSE_S = 2.0
+_PATIENT_CLOSE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class _CommandSeen:
     started_at: datetime
     done: Completed | None = None
     error: RunnerError | None = None
+    left_after_s: float | None = None
+    """It was not waited for any longer: whoever asked ran out of time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,8 @@ class _FileSeen:
     stat: FileStat | None = None
     names: tuple[str, ...] = ()
     error: OSError | RunnerError | None = None
+    left: bool = False
+    """As ``left_after_s`` of a command."""
 
 
 class RecordingExists(Exception):
@@ -83,8 +90,9 @@ class RecordingRunner:
 
     Masking and writing happen on a thread of their own: neither a large answer nor a slow disk
     costs the screen a moment. ``trouble`` says why writing stopped (a full disk, the size
-    limit); ``lost`` counts what came faster than it could be written. Close it, or the last
-    lines may be missing.
+    limit of ``most_bytes``); ``lost`` counts what came faster than it could be written. With
+    ``patient`` nothing is lost: an answer is held back until there is room for it. Close it, or
+    the last lines may be missing.
     """
 
     def __init__(
@@ -95,6 +103,8 @@ class RecordingRunner:
         clock: Clock,
         mark: bytes,
         who: Who | None = None,
+        patient: bool = False,
+        most_bytes: int = _MOST_BYTES,
     ) -> None:
         if folder.read(SESSION) is not None:
             raise RecordingExists(f"{folder.path} holds a recording already: name a new folder.")
@@ -113,26 +123,36 @@ class RecordingRunner:
         self.lost = 0
         self._inner = inner
         self._clock = clock
-        self._writer = _Writer(folder)
+        self._patient = patient
+        self._writer = _Writer(folder, most_bytes)
 
     @property
     def trouble(self) -> str | None:
         return self._writer.trouble
 
+    @property
+    def packed(self) -> frozenset[str]:
+        """Files whose bytes were not kept, because what stands in them cannot be masked."""
+        return frozenset(self._writer.packed)
+
     async def aclose(self) -> None:
-        """Write what is waiting; gives up after two seconds on a disk that does not answer."""
-        await asyncio.to_thread(self._writer.close, _CLOSE_S)
+        """Write what is waiting; gives up after two seconds on a disk that does not answer (half
+        a minute where it is patient)."""
+        limit_s = _PATIENT_CLOSE_S if self._patient else _CLOSE_S
+        await asyncio.to_thread(self._writer.close, limit_s)
 
     async def run(self, command: Command) -> Completed:
-        started_at = self._clock.now()
+        started_at, started = self._clock.now(), self._clock.monotonic()
+        seen = _CommandSeen(command=command, stream=False, started_at=started_at)
         try:
             done = await self._inner.run(command)
         except RunnerError as error:
-            self._keep(
-                _CommandSeen(command=command, stream=False, started_at=started_at, error=error)
-            )
+            await self._kept(replace(seen, error=error))
             raise
-        self._keep(_CommandSeen(command=command, stream=False, started_at=started_at, done=done))
+        except asyncio.CancelledError:
+            self._keep(replace(seen, left_after_s=self._clock.monotonic() - started))
+            raise
+        await self._kept(replace(seen, done=done))
         return done
 
     async def stream(self, command: Command) -> AsyncIterator[bytes]:
@@ -178,30 +198,45 @@ class RecordingRunner:
         try:
             around = await self._inner.read(path, begin, front + length + _CONTEXT_BYTES, host)
         except (OSError, RunnerError) as error:
-            self._keep(replace(seen, error=error))
+            await self._kept(replace(seen, error=error))
             raise
-        self._keep(replace(seen, around=(around, front)))
+        except asyncio.CancelledError:
+            self._keep(replace(seen, left=True))
+            raise
+        await self._kept(replace(seen, around=(around, front)))
         return around[front : front + length]
 
     async def stat(self, path: str, host: str | None = None) -> FileStat:
-        at = self._clock.now()
+        seen = _FileSeen(at=self._clock.now(), op="stat", path=path, host=host)
         try:
             stat = await self._inner.stat(path, host)
         except (OSError, RunnerError) as error:
-            self._keep(_FileSeen(at=at, op="stat", path=path, host=host, error=error))
+            await self._kept(replace(seen, error=error))
             raise
-        self._keep(_FileSeen(at=at, op="stat", path=path, host=host, stat=stat))
+        except asyncio.CancelledError:
+            self._keep(replace(seen, left=True))
+            raise
+        await self._kept(replace(seen, stat=stat))
         return stat
 
     async def list(self, path: str, host: str | None = None) -> tuple[str, ...]:
-        at = self._clock.now()
+        seen = _FileSeen(at=self._clock.now(), op="list", path=path, host=host)
         try:
             names = await self._inner.list(path, host)
         except (OSError, RunnerError) as error:
-            self._keep(_FileSeen(at=at, op="list", path=path, host=host, error=error))
+            await self._kept(replace(seen, error=error))
             raise
-        self._keep(_FileSeen(at=at, op="list", path=path, host=host, names=names))
+        except asyncio.CancelledError:
+            self._keep(replace(seen, left=True))
+            raise
+        await self._kept(replace(seen, names=names))
         return names
+
+    async def _kept(self, seen: "_CommandSeen | _FileSeen") -> None:
+        if self._writer.put(seen):
+            return
+        if not (self._patient and await asyncio.to_thread(self._writer.put_in_time, seen)):
+            self.lost += 1
 
     def _keep(self, seen: "_CommandSeen | _FileSeen") -> None:
         if not self._writer.put(seen):
@@ -211,11 +246,13 @@ class RecordingRunner:
 class _Writer:
     """The thread that masks and appends. It is a daemon: a stuck disk never holds up leaving."""
 
-    def __init__(self, folder: PrivateFolder) -> None:
+    def __init__(self, folder: PrivateFolder, most_bytes: int) -> None:
         self.trouble: str | None = None
         self._folder = folder
-        self._left = _MOST_BYTES
+        self._most = most_bytes
+        self._left = most_bytes
         self._last: dict[Key, bytes] = {}
+        self.packed: set[str] = set()
         self._waiting: queue.Queue[_CommandSeen | _FileSeen | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="recording", daemon=True)
         self._thread.start()
@@ -223,6 +260,14 @@ class _Writer:
     def put(self, seen: "_CommandSeen | _FileSeen") -> bool:
         try:
             self._waiting.put_nowait(seen)
+        except queue.Full:
+            return False
+        return True
+
+    def put_in_time(self, seen: "_CommandSeen | _FileSeen") -> bool:
+        """As :meth:`put`, but waits for room. Not for the event loop."""
+        try:
+            self._waiting.put(seen, timeout=_PATIENT_CLOSE_S)
         except queue.Full:
             return False
         return True
@@ -247,12 +292,20 @@ class _Writer:
         if isinstance(seen, _CommandSeen):
             name, line = COMMANDS, json_line(self._command_entry(seen))
         else:
-            name, line = FILES, json_line(_file_entry(seen))
+            name, line = FILES, json_line(_file_entry(self._without_packed(seen)))
         if len(line) > self._left:
-            self.trouble = f"The recording stopped at its size limit of {_MOST_BYTES >> 20} MiB."
+            self.trouble = f"The recording stopped at its size limit of {self._most >> 20} MiB."
             return
         self._left -= len(line)
         self._folder.append(name, line)
+
+    def _without_packed(self, seen: _FileSeen) -> _FileSeen:
+        around, front = seen.around
+        if seen.op == "read" and seen.offset == 0 and is_packed(around[front:]):
+            self.packed.add(seen.path)
+        if seen.op == "read" and seen.path in self.packed and seen.error is None:
+            return replace(seen, around=(b"", 0), error=RunnerError(NOT_KEPT))
+        return seen
 
     def _command_entry(self, seen: _CommandSeen) -> dict[str, Any]:
         command = seen.command
@@ -269,6 +322,8 @@ class _Writer:
             entry["missing"] = isinstance(seen.error.__cause__, FileNotFoundError)
             if isinstance(seen.error, NodeUnreachable):
                 entry["unreachable"] = failure_form(seen.error.failure)
+        if seen.left_after_s is not None:
+            entry["left_after_s"] = seen.left_after_s
         if seen.done is not None:
             done = seen.done
             entry |= {"t": done.started_at.isoformat(), "rc": done.rc, "took_s": done.took_s}
@@ -293,7 +348,9 @@ def _file_entry(seen: _FileSeen) -> dict[str, Any]:
     }
     if seen.op == "read":
         entry |= {"offset": seen.offset, "length": seen.length}
-    if seen.error is not None:
+    if seen.left:
+        entry["left"] = True
+    elif seen.error is not None:
         entry["error"] = _error_form(seen.error)
     elif seen.stat is not None:
         stat = seen.stat

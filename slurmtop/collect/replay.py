@@ -1,10 +1,11 @@
 """A runner that answers from a recording: a bug report can be looked at anywhere."""
 
+import io
 import json
-from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slurmtop.collect.record_form import (
     COMMANDS,
@@ -28,31 +29,36 @@ from slurmtop.model.ports import (
     RunnerError,
 )
 
-_BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+_MOST_SESSION_BYTES = 1024 * 1024
+_BROKEN = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class ReplayRunner:
     """Answers each command and each look at a file as recorded, in order; the last one repeats.
 
-    What was never recorded raises :class:`ReplayMiss`. A line that cannot be read is skipped and
-    counted: ``torn`` where it is the last of its file (the recording was cut off), else ``bad``.
-    ``mark`` is the record mark that the recorded queue was asked with, ``who`` the person that was
-    answered (None: the recording does not say). Raises ValueError where
-    ``folder`` holds no recording, ``OSError`` where it cannot be read.
+    ``folder`` may be given as its files: their names and bytes. What ran out of time then raises
+    ``TimeoutError``, as a time limit does. What was never recorded raises :class:`ReplayMiss`. A
+    line that cannot be read is skipped and counted: ``torn`` where it is the last of its file (the
+    recording was cut off), else ``bad``. ``mark`` is the record mark that the recorded queue was
+    asked with, ``who`` the person that was answered (None: the recording does not say). Raises
+    ValueError where ``folder`` holds no recording, ``OSError`` where it cannot be read.
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: Path | str | Mapping[str, bytes]) -> None:
+        self._held = folder if isinstance(folder, Mapping) else None
+        self._folder = Path("bundle" if isinstance(folder, Mapping) else folder)
         self.torn = 0
         self.bad = 0
         self.mark, self.started_at, self.who = self._session()
-        self._answers: dict[Key, list[Any]] = {}
+        self._answers: dict[Key, list[tuple[datetime | None, Any]]] = {}
         self._next: dict[Key, int] = {}
         self._stdouts: dict[Key, bytes] = {}
         self.queue_answers: list[tuple[tuple[str, ...], Completed]] = []
         """Every recorded answer of the queue, not of one job: the command and how it ended."""
         self.queue_at: datetime = self.started_at
         """When the newest answer of squeue that was given out had been recorded."""
+        self.answered_at: datetime = self.started_at
+        """When the newest of all answers that were given out had come."""
         for entry in self._lines(COMMANDS):
             self._take(entry, self._command)
         for entry in self._lines(FILES):
@@ -98,11 +104,15 @@ class ReplayRunner:
             raise ReplayMiss(f"The recording does not hold {what}.")
         index = self._next.get(key, 0)
         self._next[key] = min(index + 1, len(answers) - 1)
-        return answers[index]
+        at, answer = answers[index]
+        if at is not None:
+            self.answered_at = max(self.answered_at, at)
+        return answer
 
     def _session(self) -> tuple[bytes, datetime, Who | None]:
         try:
-            session = json.loads((self._folder / SESSION).read_bytes())
+            with self._open(SESSION) as file:
+                session = json.loads(file.read(_MOST_SESSION_BYTES))
             if session["schema"] != SCHEMA:
                 raise ValueError(f"{self._folder} is a recording of another version.")
             mark, at = session["mark"].encode("ascii"), _time(session["started_at"])
@@ -112,9 +122,16 @@ class ReplayRunner:
         except (KeyError, TypeError, AttributeError, UnicodeError) as error:
             raise ValueError(f"{self._folder / SESSION} cannot be read: {error}.") from error
 
+    def _open(self, name: str) -> IO[bytes]:
+        if self._held is None:
+            return (self._folder / name).open("rb")
+        if name not in self._held:
+            raise FileNotFoundError(name)
+        return io.BytesIO(self._held[name])
+
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         try:
-            file = (self._folder / name).open("rb")
+            file = self._open(name)
         except FileNotFoundError:
             return
         with file:
@@ -134,10 +151,9 @@ class ReplayRunner:
     def _take(self, entry: dict[str, Any], read: Any) -> None:
         try:
             key, answer = read(entry)
+            self._answers.setdefault(key, []).append((_came_at(entry), answer))
         except _BROKEN:
             self.bad += 1
-            return
-        self._answers.setdefault(key, []).append(answer)
 
     def _command(self, entry: dict[str, Any]) -> tuple[Key, Any]:
         command = Command(
@@ -146,6 +162,8 @@ class ReplayRunner:
             stdin=bytes_of(entry["stdin"]),
         )
         key = command_key(command, stream=entry.get("stream", False))
+        if "left_after_s" in entry:
+            return key, (TimeoutError, (f"{_spoken(command)} did not answer in time",), None)
         if "error" in entry:
             if "unreachable" in entry:
                 failure = failure_of(entry["unreachable"])
@@ -173,6 +191,8 @@ class ReplayRunner:
     def _file(self, entry: dict[str, Any]) -> tuple[Key, Any]:
         op, path, host = entry["op"], entry["path"], entry["host"]
         key = file_key(op, path, host, entry.get("offset", 0), entry.get("length", 0))
+        if entry.get("left"):
+            return key, (TimeoutError, (f"{path} was not read in time",), None)
         if "error" in entry:
             return key, _error_of(entry["error"], path)
         match op:
@@ -205,6 +225,14 @@ def _fresh(error: tuple[type[Exception], tuple[Any, ...], Exception | None]) -> 
     made = kind(*arguments)
     made.__cause__ = cause
     return made
+
+
+def _came_at(entry: dict[str, Any]) -> datetime | None:
+    try:
+        took_s = float(entry.get("took_s", entry.get("left_after_s", 0.0)))
+        return _time(entry["t"]) + timedelta(seconds=took_s)
+    except _BROKEN:
+        return None
 
 
 def _time(text: str) -> datetime:
