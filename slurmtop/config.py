@@ -7,6 +7,7 @@ is the shortest interval that anybody here may ask for.
 
 import difflib
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
@@ -60,6 +61,11 @@ class Config:
     """The address of a Prometheus that collects them; "" for none."""
     dcgm: str = "auto"
     """``auto``, ``on`` or ``off``: may DCGM's counters be asked for on nodes?"""
+    stacks: tuple[tuple[str, str], ...] = ()
+    """Where py-spy lies on the nodes: pairs of a machine as ``uname -m`` prints it, or ``any``,
+    and an absolute path."""
+    sudo: bool = False
+    """May ``sudo -n`` be used on nodes to read what is closed to oneself?"""
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences for the person, e.g. that the site's floor was applied. Not a setting."""
@@ -291,6 +297,29 @@ def _auto_on_off(raw: object) -> str:
     return str(word)
 
 
+def _stacks(raw: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(raw, dict) or set(raw) != {"tool"}:
+        raise ValueError(f"a line like 'tool: /path/to/py-spy' is wanted, not {_shown(raw)}")
+    tool = raw["tool"]
+    of_machine = tool if isinstance(tool, dict) else {"any": tool}
+    return tuple((_machine(name), _tool_path(path)) for name, path in of_machine.items())
+
+
+def _machine(raw: object) -> str:
+    if not isinstance(raw, str) or not re.fullmatch(r"[a-z0-9_]{1,20}", raw):
+        raise ValueError(f"a machine as uname -m prints it is wanted, not {_shown(raw)}")
+    return raw
+
+
+def _tool_path(raw: object) -> str:
+    """A path that no shell could read in another way."""
+    if not isinstance(raw, str) or not re.fullmatch(r"/[A-Za-z0-9/._+@~,=%-]{1,500}", raw):
+        raise ValueError(
+            f"an absolute path of plain letters (no blank) is wanted, not {_shown(raw)}"
+        )
+    return raw
+
+
 def _keymap(
     raw: object, path: Path, lines: Mapping[str, int], action_ids: Collection[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -336,6 +365,8 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "exporter_url": _url_of_host,
     "prometheus_url": _url,
     "dcgm": _auto_on_off,
+    "stacks": _stacks,
+    "sudo": _yes_no,
     "keymap": _text,
 }
 

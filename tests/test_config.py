@@ -59,6 +59,7 @@ def test_every_setting(tmp_path: Path) -> None:
         "syslog: true\nnode_access: srun\n"
         "exporter_url: http://{host}:9400/metrics\nprometheus_url: https://prom.example:9090\n"
         "dcgm: off\n"
+        "stacks: {tool: {x86_64: /shared/x86/py-spy, aarch64: /shared/arm/py-spy}}\nsudo: true\n"
         "keymap:\n  jobs.sort: f5\n  app.jobs: [1, f1]\n",
     )
     assert config == Config(
@@ -72,6 +73,8 @@ def test_every_setting(tmp_path: Path) -> None:
         exporter_url="http://{host}:9400/metrics",
         prometheus_url="https://prom.example:9090",
         dcgm="off",
+        stacks=(("x86_64", "/shared/x86/py-spy"), ("aarch64", "/shared/arm/py-spy")),
+        sudo=True,
         keymap=(("jobs.sort", ("f5",)), ("app.jobs", ("1", "f1"))),
         read_only_from=str(tmp_path / "config.yaml"),
     )
@@ -85,6 +88,8 @@ def test_every_setting(tmp_path: Path) -> None:
         "exporter_url",
         "prometheus_url",
         "dcgm",
+        "stacks",
+        "sudo",
         "keymap",
     }
 
@@ -107,6 +112,19 @@ def test_addresses_are_http_and_name_the_node_and_dcgm_is_one_of_three(
 ) -> None:
     with pytest.raises(ConfigError, match=line.split(":")[0]):
         load(tmp_path, line)
+
+
+def test_one_tool_for_all_machines(tmp_path: Path) -> None:
+    config = load(tmp_path, "stacks:\n  tool: /usr/local/bin/py-spy\n")
+    assert config.stacks == (("any", "/usr/local/bin/py-spy"),)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["py-spy", "{tool: py-spy}", "{tool: '/a b'}", "{tool: '/a;b'}", "{tool: {'x;y': /a}}", "{}"],
+)
+def test_a_tool_is_an_absolute_path_that_needs_no_quotes(tmp_path: Path, value: str) -> None:
+    assert "line 1: stacks: " in refusal(tmp_path, f"stacks: {value}\n")
 
 
 def test_which_file_made_it_read_only(tmp_path: Path) -> None:
