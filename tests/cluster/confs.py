@@ -26,10 +26,17 @@ from tests.cluster.layout import (
 
 #: How long the controller remembers an ended job: Slurm's own default.
 MIN_JOB_AGE_S = 300
+#: How long a node may be silent before it is DOWN. Slurm's default is 300 s.
+SLURMD_TIMEOUT_S = 30
 NODE_RANGE = f"{NODES[0][:-2]}[{NODES[0][-2:]}-{NODES[-1][-2:]}]"
 
 
-def slurm_conf(layout: Layout, *, min_job_age_s: int = MIN_JOB_AGE_S) -> str:
+def slurm_conf(
+    layout: Layout,
+    *,
+    min_job_age_s: int = MIN_JOB_AGE_S,
+    slurmd_timeout_s: int = SLURMD_TIMEOUT_S,
+) -> str:
     """slurm.conf; the values are those of shared experience with one-machine clusters."""
     return f"""\
 # Written by tests/cluster at every `up`.
@@ -59,7 +66,7 @@ MpiDefault=none
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmctldTimeout=60
-SlurmdTimeout=30
+SlurmdTimeout={slurmd_timeout_s}
 KillWait=5
 MinJobAge={min_job_age_s}
 # A name of a test that reads as the id of another job must be no job.

@@ -23,11 +23,14 @@ from tests.cluster.layout import (
     node_address,
 )
 from tests.cluster.procs import Record, spawn, wait_until
+from tests.cluster.sealing import seal
 from tests.cluster.spaces import ROOT_ENV, all_namespace_pids, command, login_record
 from tests.cluster.standins.exporter import PORT as EXPORTER_PORT
 
 CONTROL = ("mariadbd", "munged", "slurmdbd", "slurmctld")
 HELPER = "faults"
+#: Those whose children are all that people and jobs run on a node.
+SEALED = ("slurmd", "sshd")
 NODE_DAEMONS = ("slurmd", "sshd", gpus.ENGINE, "dcgm-exporter")
 
 
@@ -252,6 +255,7 @@ def start_node_daemon(layout: Layout, node: str, daemon: str) -> None:
         slurm_env(layout),
         inside=pid,
         kinds=("pid", "net", "uts", "mnt"),
+        prepare=seal if daemon in SEALED and layout.seal.exists() else None,
     )
 
 

@@ -147,6 +147,22 @@ class Faults:
         found = self._call("node_processes", node=node)["processes"]
         return [NodeProcess(**one) for one in found]
 
+    def freeze(self, node: str) -> None:
+        """A node stands still: its Slurm daemon and all that it runs for jobs are stopped.
+
+        ssh goes on: whoever comes sees them stand.
+        """
+        self.broken = True
+        self._call("node_freeze", node=node)
+
+    def thaw(self, node: str) -> None:
+        self._call("node_thaw", node=node)
+
+    def session_cpu_s(self, node: str) -> float:
+        """CPU seconds that all ended ssh sessions used on a node since its sshd began."""
+        answer = self._call("node_ticks", node=node)
+        return int(answer["ticks"]) / int(answer["per_s"])
+
     def limit_memory(self, node: str, pid: int, most_bytes: int) -> str:
         """Let a process of a node have no more memory than this; the name of the limit.
 
@@ -219,6 +235,19 @@ class Faults:
         """
         self.broken = True
         self._call("forget_ended")
+
+    def set_slurmd_timeout(self, seconds: int) -> None:
+        """How long a node may be silent before the controller calls it DOWN (default here: 30)."""
+        self.broken = True
+        self._call("slurmd_timeout", seconds=seconds)
+
+    def seal(self, sealed: bool = True) -> None:
+        """From now on nobody on a node may look into a process: ptrace and its like are refused.
+
+        All sessions and Slurm's daemons there begin anew, so no job may be running.
+        """
+        self.broken = True
+        self._call("seal", sealed=sealed)
 
     def reconfigure(self) -> None:
         self._call("reconfigure")

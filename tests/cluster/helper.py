@@ -8,6 +8,7 @@ the kernel says who is at the other end.
 from __future__ import annotations
 
 import json
+import os
 import pwd
 import re
 import signal
@@ -17,9 +18,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tests.cluster.confs import MIN_JOB_AGE_S, put, slurm_conf, sshd_config
+from tests.cluster.confs import (
+    MIN_JOB_AGE_S,
+    SLURMD_TIMEOUT_S,
+    put,
+    slurm_conf,
+    sshd_config,
+)
 from tests.cluster.daemons import (
     NODE_DAEMONS,
+    SEALED,
     healthy,
     in_login,
     node_states,
@@ -29,50 +37,32 @@ from tests.cluster.daemons import (
     start_node_daemon,
 )
 from tests.cluster.gpus import ENGINE, mend, set_state
-from tests.cluster.inside import end_sessions, outer_pid, processes_of
+from tests.cluster.inside import (
+    end_sessions,
+    job_processes,
+    outer_pid,
+    processes_of,
+    send_all,
+    used_ticks,
+)
 from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
 from tests.cluster.login_ssh import close_etc_ssh, open_etc_ssh
 from tests.cluster.memory import lift_limits, limit_memory, oom_kills
 from tests.cluster.procs import wait_until
+from tests.cluster.sdiag import parse_sdiag, parse_sdiag_types
 from tests.cluster.spaces import cable_name, command
 from tests.cluster.users import forget_host, know_hosts, make_host_key
 
 CONTROLLED = ("slurmctld", "slurmdbd", "munged")
 SSH_FAULTS = ("open", "closed", "unknown key", "other key", "refuses")
 MAX_REQUEST = 65536
+#: What tests may change in slurm.conf, as it is by default.
+DEFAULTS = {"min_job_age_s": MIN_JOB_AGE_S, "slurmd_timeout_s": SLURMD_TIMEOUT_S}
 # Reasons go into a scontrol argument and into other people's screens: no surprises there.
 REASON = re.compile(r"[ -~]{1,200}")
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
-SDIAG_USER = re.compile(
-    r"\s*(?P<name>\S+)\s*\(\s*(?P<uid>\d+)\)\s*count:(?P<count>\d+)\s+ave_time:(?P<ave>\d+)\s+total_time:(?P<total>\d+)"
-)
-
 Request = dict[str, Any]
 Answer = dict[str, Any]
-
-
-def parse_sdiag(text: str) -> dict[str, dict[str, int]]:
-    """RPC counts and times (µs) by user name."""
-    _, _, part = text.partition("Remote Procedure Call statistics by user")
-    found = {}
-    for line in part.partition("Pending RPC statistics")[0].splitlines():
-        match = SDIAG_USER.match(line)
-        if match:
-            found[match["name"]] = {
-                "uid": int(match["uid"]),
-                "count": int(match["count"]),
-                "ave_us": int(match["ave"]),
-                "total_us": int(match["total"]),
-            }
-    return found
-
-
-def parse_sdiag_types(text: str) -> dict[str, int]:
-    """RPC counts by message type."""
-    _, _, part = text.partition("Remote Procedure Call statistics by message type")
-    part = part.partition("Remote Procedure Call statistics by user")[0]
-    pairs = re.findall(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", part, re.MULTILINE)
-    return {name: int(count) for name, count in pairs}
 
 
 class Helper:
@@ -80,6 +70,7 @@ class Helper:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self.settings = dict(DEFAULTS)
         self.verbs: dict[str, Callable[[Request], Answer]] = {
             "ping": lambda _request: {},
             "kill": self.kill,
@@ -88,6 +79,9 @@ class Helper:
             "start": self.start,
             "node_stop": self.node_stop,
             "node_start": self.node_start,
+            "node_freeze": self.node_freeze,
+            "node_thaw": self.node_thaw,
+            "node_ticks": self.node_ticks,
             "node_state": self.node_state,
             "node_ssh": self.node_ssh,
             "login_ssh": self.login_ssh,
@@ -102,6 +96,8 @@ class Helper:
             "submit_other": self.submit_other,
             "cancel_other": self.cancel_other,
             "forget_ended": self.forget_ended,
+            "slurmd_timeout": self.slurmd_timeout,
+            "seal": self.seal,
         }
 
     def answer(self, line: bytes) -> Answer:
@@ -172,6 +168,33 @@ class Helper:
         )
         wait_until(f"start of {name}", check, 20)
         return {"pid": alive.pid}
+
+    def node_freeze(self, request: Request) -> Answer:
+        """Stop Slurm's daemon of a node and all that it runs for jobs; ssh still answers."""
+        node = self._choice(request, "node", NODES)
+        daemon = record(self.layout, f"{node}.slurmd")
+        if not daemon.send(signal.SIGSTOP):
+            raise ClusterError(f"{daemon.name} is not running")
+        wait_until(f"stop of {daemon.name}", lambda: daemon.stopped, 5)
+        pids = job_processes(self.layout, node)
+        send_all(pids, signal.SIGSTOP)
+        return {"count": len(pids)}
+
+    def node_thaw(self, request: Request) -> Answer:
+        self._thaw(self._choice(request, "node", NODES))
+        return {}
+
+    def _thaw(self, node: str) -> None:
+        send_all(job_processes(self.layout, node), signal.SIGCONT)
+        record(self.layout, f"{node}.slurmd").send(signal.SIGCONT)
+
+    def node_ticks(self, request: Request) -> Answer:
+        """CPU that ended sessions of sshd used on a node since its sshd began, and the unit."""
+        node = self._choice(request, "node", NODES)
+        pid = record(self.layout, f"{node}.sshd").pid
+        if pid is None:
+            raise ClusterError(f"sshd of {node} is not running")
+        return {"ticks": used_ticks(pid), "per_s": os.sysconf("SC_CLK_TCK")}
 
     def node_ssh(self, request: Request) -> Answer:
         """How a node's sshd treats whoever comes from now on; ``cut`` ends those who are there."""
@@ -308,27 +331,62 @@ class Helper:
 
     def forget_ended(self, _request: Request) -> Answer:
         """Let the controller drop ended jobs at once, as a site does after MinJobAge."""
-        self._write_slurm_conf(min_job_age_s=2)
+        self._set_slurm_conf(min_job_age_s=2)
         return {}
 
-    def _write_slurm_conf(self, *, min_job_age_s: int = MIN_JOB_AGE_S) -> None:
+    def slurmd_timeout(self, request: Request) -> Answer:
+        """How long a node may be silent before the controller calls it DOWN."""
+        seconds = request.get("seconds")
+        if not isinstance(seconds, int) or not 10 <= seconds <= 3600:
+            raise ValueError("seconds is a whole number from 10 to 3600")
+        self._set_slurm_conf(slurmd_timeout_s=seconds)
+        return {}
+
+    def _set_slurm_conf(self, **changed: int) -> None:
         """Write slurm.conf where it would change, and let the daemons read it."""
-        text = slurm_conf(self.layout, min_job_age_s=min_job_age_s)
+        self.settings |= changed
+        text = slurm_conf(self.layout, **self.settings)
         if self.layout.slurm_conf.read_text() != text:
             put(self.layout.slurm_conf, text)
             in_login(self.layout, "scontrol", "reconfigure")
+
+    def seal(self, request: Request) -> Answer:
+        """Whether people and jobs on nodes may look into processes from now on; see ``sealing``.
+
+        The daemons begin anew, so no job may run: it would be open still.
+        """
+        wanted = request.get("sealed")
+        if not isinstance(wanted, bool):
+            raise ValueError("sealed is true or false")
+        self._seal(wanted)
+        start_all(self.layout)
+        return {}
+
+    def _seal(self, wanted: bool) -> None:
+        if wanted == self.layout.seal.exists():
+            return
+        if wanted:
+            self.layout.seal.touch()
+        else:
+            self.layout.seal.unlink()
+        for node in NODES:
+            end_sessions(self.layout, node)
+            for daemon in SEALED:
+                record(self.layout, f"{node}.{daemon}").end()
 
     def restore(self, _request: Request) -> Answer:
         """Mend whatever was broken and wait until all of it answers."""
         close_etc_ssh()
         know_hosts(self.layout)
         lift_limits()
+        self._seal(False)
         for node in NODES:
+            self._thaw(node)
             command("ip", "link", "set", cable_name(node), "up")
             mend(self.layout, node)
             self._serve_ssh(node, sshd_config(self.layout, node))
         start_all(self.layout)
-        self._write_slurm_conf()
+        self._set_slurm_conf(**DEFAULTS)
         return {}
 
 

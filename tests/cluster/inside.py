@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
@@ -108,3 +109,34 @@ def end_sessions(layout: Layout, node: str) -> None:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+
+
+def job_processes(layout: Layout, node: str) -> list[int]:
+    """The machine's own numbers of all that Slurm runs for jobs on a node: its step daemons, and
+    whatever descends from one."""
+    parents, found = {}, set()
+    for pid in _pids(layout, node):
+        try:
+            parents[pid] = int(_status(pid)["PPid"])
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "slurmstepd":
+                found.add(pid)
+        except (OSError, KeyError):
+            continue
+    more = found
+    while more:
+        more = {pid for pid, parent in parents.items() if parent in more} - found
+        found |= more
+    return sorted(found)
+
+
+def send_all(pids: list[int], number: signal.Signals) -> None:
+    """Signal those that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def used_ticks(pid: int) -> int:
+    """CPU that the ended children of a process used, and theirs, in clock ticks."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[13]) + int(fields[14])

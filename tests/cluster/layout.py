@@ -110,6 +110,11 @@ class Layout:
         return self.run / "faults.sock"
 
     @property
+    def seal(self) -> Path:
+        """File whose presence says that nobody on a node may look into a process."""
+        return self.run / "sealed"
+
+    @property
     def marker(self) -> Path:
         """File that says this directory is ours to fill and to delete."""
         return self.root / ".slurmtop-cluster"
