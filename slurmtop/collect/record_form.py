@@ -128,6 +128,7 @@ def failure_form(failure: Failure) -> dict[str, Any]:
         "sentence": mask_text(failure.sentence),
         "raw": mask_text(failure.raw),
         "retry_after_s": -1.0 if wait_s == math.inf else wait_s,
+        "copy": mask_text(failure.copy),
     }
 
 
@@ -140,6 +141,7 @@ def failure_of(form: Any) -> Failure:
         str(form["sentence"]),
         str(form["raw"]),
         math.inf if never else None if wait_s is None else float(wait_s),
+        str(form.get("copy", "")),
     )
 
 

@@ -14,6 +14,7 @@ can be told.
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 MARK = "‹masked›".encode()
 
@@ -308,3 +309,14 @@ def mask(data: bytes) -> bytes:
 def mask_text(text: str) -> str:
     """The same for text; what is no UTF-8 in it (lone surrogates) comes out as ``?``."""
     return mask(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def mask_json(value: Any) -> Any:
+    """The same for what is to be written as JSON: every text in it, value by value. Keys stay."""
+    if isinstance(value, str):
+        return mask_text(value)
+    if isinstance(value, dict):
+        return {key: mask_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [mask_json(one) for one in value]
+    return value
