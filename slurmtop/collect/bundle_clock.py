@@ -2,7 +2,8 @@
 
 Ages in a verdict ("quiet for 25 s") must come out as they were told, whenever and wherever the
 bundle is read. Readings are kept by the name of the task that took them, because tasks that run
-beside each other take theirs in any order::
+beside each other take theirs in any order. The task that made the clock, and those without a name,
+are ``main``::
 
     {"main": ["2031-05-05T12:00:00+00:00", "2031-05-05T12:00:07.5+00:00"]}
 """
@@ -33,12 +34,13 @@ class RecordingClock:
         self._inner = inner
         self._said: dict[str, list[datetime]] = {}
         self._count = 0
+        self._main = _current()
 
     def now(self) -> datetime:
         at = self._inner.now()
         if self._count < _MOST:
             self._count += 1
-            self._said.setdefault(_task(), []).append(at)
+            self._said.setdefault(_name(self._main), []).append(at)
         return at
 
     def monotonic(self) -> float:
@@ -71,9 +73,10 @@ class BundleClock:
         self._readings = {name: _times(said) for name, said in readings.items()}
         self._next: dict[str, int] = {}
         self._ahead = replay.started_at
+        self._main = _current()
 
     def now(self) -> datetime:
-        name = mask_text(_task())
+        name = mask_text(_name(self._main))
         said = self._readings.get(name, ())
         place = self._next.get(name, 0)
         if place >= len(said):
@@ -96,12 +99,18 @@ class BundleClock:
         return max(self._ahead, self._replay.answered_at)
 
 
-def _task() -> str:
+def _current() -> asyncio.Task[Any] | None:
     try:
-        task = asyncio.current_task()
+        return asyncio.current_task()
     except RuntimeError:
+        return None
+
+
+def _name(main: asyncio.Task[Any] | None) -> str:
+    task = _current()
+    if task is None or task is main:
         return _MAIN
-    name = _MAIN if task is None else task.get_name()
+    name = task.get_name()
     return _MAIN if _UNNAMED.match(name) else name
 
 

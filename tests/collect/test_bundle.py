@@ -1,0 +1,378 @@
+"""A bundle gives the same verdict anywhere, tells what was changed, and trusts nobody."""
+
+import asyncio
+import contextlib
+import gzip
+import io
+import json
+import stat
+import tarfile
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from slurmtop.collect.bundle import CannotSave, Found, save_bundle
+from slurmtop.collect.bundle_form import (
+    JOB,
+    NAMES,
+    BundleError,
+    Manifest,
+    is_manifest,
+    parse_manifest,
+    parse_said,
+    same_verdict,
+)
+from slurmtop.collect.bundle_open import Bundle, open_bundle
+from slurmtop.collect.clock import pause, spawn, within
+from slurmtop.collect.job_triage import Door
+from slurmtop.collect.live import LookSettings
+from slurmtop.collect.who import Who
+from slurmtop.model.ports import Command, Completed, NodeUnreachable, RunnerError
+from slurmtop.model.reach import Reach, Way
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.verdict import Culprit, State, Verdict, verdict_dict
+from tests.fakes import START, FakeClock, FakeRunner
+
+ABOUT = Manifest(kind=JOB, asked=("4711",), look=LookSettings(stacks=False, budget_s=12.5))
+ALICE = Who(1001, "alice")
+SECRET = "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"
+
+
+class SteppingClock(FakeClock):
+    """Every reading is later than the one before, as it is in life."""
+
+    def now(self) -> datetime:
+        self.step(0.125)
+        return super().now()
+
+
+def make_door(runner: FakeRunner, clock: FakeClock) -> Door:
+    def reached(host: str) -> Reach | None:
+        if host == "gpu01":
+            return Reach(host=host, way=Way.SSH)
+        why = Failure(Trouble.DENIED, "ssh was refused", copy="ssh-add")
+        return Reach(host=host, failure=why, refused=((Way.SSH, why),))
+
+    return Door(runner=runner, clock=clock, who=ALICE, cluster="hpc", reached=reached)
+
+
+async def look(door: Door) -> Found:
+    """Two samples of two nodes, a log, and all of it with its times in the verdict."""
+    told: list[str] = []
+    began = door.clock.now()
+    for _ in range(2):
+        told.append(door.clock.now().isoformat())
+        told += await asyncio.gather(*(probe(door, host) for host in ("gpu01", "gpu02")))
+        await pause(door.clock, 5.0)
+    try:
+        slow = door.runner.run(Command(("slow",)))
+        await within(door.clock, slow, 3.0, name="slow one")
+    except TimeoutError:
+        told.append("slow timed out")
+    told.append((await door.runner.read("/w/log", 0, 100)).decode().splitlines()[0])
+    size = (await door.runner.stat("/w/log")).size
+    ages = (door.clock.now() - began).total_seconds()
+    verdict = Verdict(
+        job="4711",
+        state=State.HUNG,
+        summary=f"{told} {size} bytes, {ages} s",
+        culprits=(Culprit(rank=3, host="gpu01"),),
+        made_at=door.clock.now(),
+    )
+    return Found(verdict=verdict, report=["hung", f"token={SECRET}"])
+
+
+async def probe(door: Door, host: str) -> str:
+    async def ask() -> str:
+        at = door.clock.now()
+        try:
+            done = await door.runner.run(Command(("/bin/sh", "-c", "probe"), host=host))
+        except NodeUnreachable as error:
+            return f"{host}: {error} {error.failure.copy} {door.reached(host)}"
+        return f"{host} {at} {done.stdout.decode()} {door.clock.now()} {door.reached(host)}"
+
+    return await spawn(ask(), name=f"probe of {host}")
+
+
+def names_in(path: Path) -> list[str]:
+    return sorted(one.name for one in path.iterdir())
+
+
+def make_world() -> tuple[FakeRunner, SteppingClock]:
+    clock = SteppingClock()
+    runner = FakeRunner(clock)
+    counts: dict[str | None, int] = {}
+
+    def answer(command: Command) -> Completed:
+        counts[command.host] = counts.get(command.host, 0) + 1
+        if command.host == "gpu02" and counts[command.host] == 2:
+            why = Failure(Trouble.DENIED, "gpu02: refused", copy=f"ssh-add {command.host}")
+            raise NodeUnreachable("gpu02", why)
+        text = f"ticks {counts[command.host]} api_key={SECRET}"
+        return Completed(0, text.encode(), b"", clock.now(), 0.5)
+
+    runner.on_call("/bin/sh*", answer)
+    runner.files["/w/log"] = f"step 7\nlogin with password: {SECRET}\n".encode()
+    runner.mtimes["/w/log"] = START
+
+    async def hang() -> None:
+        await clock.sleep(1e6)
+
+    inner = runner.run
+
+    async def run(command: Command) -> Completed:
+        if command.argv == ("slow",):
+            await hang()
+        return await inner(command)
+
+    runner.run = run  # type: ignore[method-assign]
+    return runner, clock
+
+
+async def saved(to: Path) -> Verdict:
+    runner, clock = make_world()
+    seen: list[Verdict] = []
+
+    async def keep(door: Door) -> Found:
+        found = await look(door)
+        seen.append(found.verdict)
+        return found
+
+    work = spawn(save_bundle(to, make_door(runner, clock), ABOUT, keep), name="save")
+    while not work.done():
+        await asyncio.sleep(0)
+        await clock.advance(1.0)
+    await work
+    return seen[0]
+
+
+async def judged(bundle: Bundle) -> Verdict:
+    return (await look(bundle.door(FakeClock()))).verdict
+
+
+@pytest.mark.parametrize("name", ["out", "out.tar.gz"])
+async def test_the_verdict_of_a_bundle_is_that_of_the_look(tmp_path: Path, name: str) -> None:
+    to = tmp_path / name
+    live = await saved(to)
+    bundle = open_bundle(to)
+    assert bundle is not None
+    assert (bundle.manifest.kind, bundle.manifest.asked) == (JOB, ("4711",))
+    assert bundle.manifest.look == ABOUT.look
+    assert (bundle.manifest.cluster, bundle.manifest.who) == ("hpc", ALICE)
+    assert bundle.notes == ()
+    again = await judged(bundle)
+    masked = live.summary.replace(SECRET, "‹masked›")
+    assert again.made_at == live.made_at
+    assert again.summary == masked
+    assert bundle.verdict["made_at"] == verdict_dict(live)["made_at"]
+    everything = b"".join(bundle.files.values()) + to.name.encode()
+    assert SECRET.encode() not in everything
+
+
+async def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    await saved(tmp_path / "out")
+    await saved(tmp_path / "p.tar.gz")
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (tmp_path / "out").iterdir()} == {0o600}
+    assert {one.name for one in (tmp_path / "out").iterdir()} == set(NAMES)
+    assert stat.S_IMODE((tmp_path / "p.tar.gz").stat().st_mode) == 0o600
+    assert names_in(tmp_path) == ["out", "p.tar.gz"]
+
+
+@pytest.mark.parametrize("name", ["out", "out.tar.gz"])
+async def test_what_is_there_is_never_written_over(tmp_path: Path, name: str) -> None:
+    to = tmp_path / name
+    if name == "out":
+        to.mkdir(mode=0o700)
+        (to / "mine").write_text("mine")
+    else:
+        to.write_text("mine")
+    with pytest.raises(CannotSave, match="name a new"):
+        await saved(to)
+    assert (to / "mine" if name == "out" else to).read_text() == "mine"
+    assert names_in(tmp_path) == [name]
+
+
+async def test_a_changed_file_is_told_and_a_torn_one_refused(tmp_path: Path) -> None:
+    to = tmp_path / "out"
+    await saved(to)
+    commands = to / "commands.jsonl"
+    whole = commands.read_bytes()
+    commands.write_bytes(whole.replace(b"ticks 1", b"ticks 9"))
+    bundle = open_bundle(to)
+    assert bundle is not None
+    assert "commands.jsonl" in bundle.notes[0]
+    assert "sha256" in bundle.notes[0]
+    commands.write_bytes(whole[:-30])
+    with pytest.raises(BundleError, match="torn"):
+        open_bundle(to)
+    commands.unlink()
+    with pytest.raises(BundleError, match="torn"):
+        open_bundle(to)
+
+
+async def test_saving_that_was_stopped_says_so(tmp_path: Path) -> None:
+    runner, clock = make_world()
+
+    async def fails(door: Door) -> Found:
+        await door.runner.run(Command(("/bin/sh", "-c", "probe"), host="gpu01"))
+        raise RunnerError("stopped")
+
+    with pytest.raises(RunnerError):
+        await save_bundle(tmp_path / "out", make_door(runner, clock), ABOUT, fails)
+    bundle = open_bundle(tmp_path / "out")
+    assert bundle is not None
+    assert "stopped on the way" in bundle.notes[0]
+    with pytest.raises(RunnerError):
+        await save_bundle(tmp_path / "p.tar.gz", make_door(*make_world()), ABOUT, fails)
+    assert names_in(tmp_path) == ["out"]
+
+
+async def test_packed_files_are_not_kept_and_that_is_told(tmp_path: Path) -> None:
+    runner, clock = make_world()
+    packed = gzip.compress(f"password={SECRET}\n".encode() * 200)
+    runner.files["/w/log.gz"] = packed
+
+    async def reads(door: Door) -> Found:
+        at = 0
+        while data := await door.runner.read("/w/log.gz", at, 10):
+            at += len(data)
+        return Found(verdict=Verdict(job=None, state=State.UNKNOWN, summary=""))
+
+    done = await save_bundle(tmp_path / "out", make_door(runner, clock), ABOUT, reads)
+    assert "log.gz: packed" in done.notes[0]
+    text = (tmp_path / "out" / "files.jsonl").read_text()
+    assert "b64" not in text
+    assert "packed" in text
+
+
+async def test_links_and_pipes_are_no_files_of_a_bundle(tmp_path: Path) -> None:
+    to = tmp_path / "out"
+    await saved(to)
+    (tmp_path / "elsewhere").write_bytes((to / "said.json").read_bytes())
+    (to / "said.json").unlink()
+    (to / "said.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BundleError, match=r"said\.json"):
+        open_bundle(to)
+
+
+def test_other_folders_and_files_are_no_bundles(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"schema": "something/1"}')
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(b"plain text\n" * 2000))
+    (tmp_path / "b.tar.gz").write_bytes(b"\x1f\x8bnot packed at all")
+    for path in (tmp_path, tmp_path / "a.tar.gz", tmp_path / "b.tar.gz", tmp_path / "none"):
+        assert open_bundle(path) is None
+
+
+def archive(members: Sequence[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for info, data in members:
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+async def test_a_hostile_archive_reaches_nothing_outside(tmp_path: Path) -> None:
+    await saved(tmp_path / "out")
+    good = [(tarfile.TarInfo(f"b/{n}"), (tmp_path / "out" / n).read_bytes()) for n in NAMES[::-1]]
+    link = tarfile.TarInfo("b/verdict.json")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    bad = [
+        (tarfile.TarInfo("../../outside"), b"x"),
+        (tarfile.TarInfo("/abs/said.json"), b"{}"),
+        (link, b""),
+    ]
+    to = tmp_path / "evil.tar.gz"
+    to.write_bytes(archive([good[0], *bad, *good[1:]]))
+    bundle = open_bundle(to)
+    assert bundle is not None
+    assert bundle.notes == ()
+    assert set(bundle.files) == set(NAMES)
+    assert names_in(tmp_path) == ["evil.tar.gz", "out"]
+
+
+async def test_an_archive_that_was_cut_is_torn(tmp_path: Path) -> None:
+    to = tmp_path / "p.tar.gz"
+    await saved(to)
+    to.write_bytes(to.read_bytes()[:-200])
+    with pytest.raises(BundleError, match="torn"):
+        open_bundle(to)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_a_manifest_or_a_sentence(data: bytes) -> None:
+    is_manifest(data)
+    parse_said(data)
+    with contextlib.suppress(BundleError):
+        parse_manifest(data)
+
+
+WORDS = (
+    *("schema", "kind", "asked", "files", "look", "user", "uid", "made_at", "notes", "clock"),
+    *("reach", "main", "way", "failure", "refused", "session.json", "size", "sha256", "argv"),
+    *("host", "stdin", "rc", "t", "stdout", "op", "path"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(WORDS),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(value=JSON, line=JSON, noise=st.binary(max_size=60))
+def test_any_json_is_a_bundle_or_a_sentence(
+    tmp_path: Path, value: object, line: object, noise: bytes
+) -> None:
+    form = value if isinstance(value, dict) else {}
+    head = {"schema": "slurmtop.bundle/1", "kind": "job", "asked": ["1"], **form}
+    session = b'{"schema": "slurmtop.recording/1", "mark": "m", "started_at": "2031-01-01"}'
+    (tmp_path / "manifest.json").write_text(json.dumps(head))
+    (tmp_path / "session.json").write_bytes(session)
+    (tmp_path / "said.json").write_text(json.dumps(value))
+    (tmp_path / "verdict.json").write_text(json.dumps(value))
+    for name in ("commands.jsonl", "files.jsonl"):
+        (tmp_path / name).write_bytes(json.dumps(line).encode() + b"\n" + noise)
+    with contextlib.suppress(BundleError):
+        bundle = open_bundle(tmp_path)
+        if bundle is not None:
+            clock = bundle.door(FakeClock()).clock
+            clock.now(), clock.monotonic()
+            same_verdict(bundle.verdict, bundle.verdict)
+
+
+async def test_pauses_of_a_replay_do_not_wait(tmp_path: Path) -> None:
+    await saved(tmp_path / "out")
+    bundle = open_bundle(tmp_path / "out")
+    assert bundle is not None
+    clock = bundle.door(FakeClock()).clock
+    before = clock.monotonic()
+    await pause(clock, 5.0)
+    assert clock.monotonic() >= before + 5.0
+    asked = [clock.now() for _ in range(40)]
+    assert asked == sorted(asked)
+    assert asked[-1] - START < timedelta(minutes=5)
+
+
+def test_a_manifest_of_another_version_is_told() -> None:
+    data = b'{"schema": "slurmtop.bundle/9"}'
+    assert is_manifest(data)
+    with pytest.raises(BundleError, match="another version"):
+        parse_manifest(data)
+
+
+def test_about_is_a_plain_value() -> None:
+    assert replace(ABOUT, finished=True).finished
