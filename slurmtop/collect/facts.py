@@ -6,7 +6,8 @@ the others speak all the same.
 
 import asyncio
 import shlex
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from datetime import datetime
 from posixpath import dirname
 from typing import Any, TypeVar
@@ -63,6 +64,7 @@ async def gather_job_facts(
     want_expected_start: bool = False,
     me: Who | None = None,
     judge_logs: JudgeLogs | None = None,
+    on_read: Callable[[JobFacts], None] | None = None,
 ) -> JobFacts:
     """What is known of the job ``asked`` for, after ``budget_s`` seconds at the latest.
 
@@ -70,6 +72,7 @@ async def gather_job_facts(
     whether the controller answers now is for ``scontrol`` to tell. ``accounting`` None means
     that it must not be asked. It is asked where the controller has forgotten the job, does not
     answer, or has seen it end. ``judge_logs`` None: the logs are looked at, but not judged.
+    ``on_read`` hears of all that is known before the logs are judged.
     """
     gathering = _Gathering(runner, clock, asked, cluster, mark, budget_s, judge_logs)
     known = None if job is None else (job, *siblings)
@@ -90,8 +93,7 @@ async def gather_job_facts(
             gathering.expected_start(found if want_expected_start else None),
             gathering.logs(found, detail),
         )
-    logs_say = await gathering.logs_say(found, history)
-    return JobFacts(
+    facts = JobFacts(
         asked=asked,
         cluster=cluster,
         now=clock.now(),
@@ -105,11 +107,15 @@ async def gather_job_facts(
         exit=_exit(found, detail, history, _stdout_path(found, detail, logs)),
         expected_start=expected_start,
         logs=logs,
-        logs_say=logs_say,
         missing=tuple(gathering.missing),
         viewer=None if me is None else me.name,
         viewer_uid=None if me is None else me.uid,
     )
+    if on_read is not None:
+        on_read(facts)
+    logs_say = await gathering.logs_say(found, history)
+    missing = tuple(gathering.missing)
+    return replace(facts, now=clock.now(), logs_say=logs_say, missing=missing)
 
 
 class _Gathering:

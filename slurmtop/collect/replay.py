@@ -53,6 +53,8 @@ class ReplayRunner:
         self._answers: dict[Key, list[tuple[datetime | None, Any]]] = {}
         self._next: dict[Key, int] = {}
         self._stdouts: dict[Key, bytes] = {}
+        self.hosts: set[str] = set()
+        """The nodes of which it holds a command."""
         self.queue_answers: list[tuple[tuple[str, ...], Completed]] = []
         """Every recorded answer of the queue, not of one job: the command and how it ended."""
         self.queue_at: datetime = self.started_at

@@ -34,7 +34,7 @@ def every_s(speed: float) -> float:
 
 class NodeSource:
     """``sinfo -N`` for a poller: every node once, hidden partitions too, its partitions by name
-    with the default one first.
+    with the default one first. With ``hosts`` (a host list as Slurm prints it) these nodes alone.
 
     Fields that this Slurm does not know are left out from then on.
     """
@@ -48,8 +48,10 @@ class NodeSource:
         cluster: str = "",
         mark: bytes | None = None,
         interval_s: float = INTERVAL_S,
+        hosts: str = "",
     ) -> None:
         self.interval_s = interval_s
+        self._hosts = ("-n", hosts) if hosts else ()
         self._runner = runner
         self._cluster = cluster
         self._mark = mark or new_record_mark()
@@ -58,7 +60,7 @@ class NodeSource:
     async def fetch(self) -> Parsed[Node]:
         for _ in range(_MOST_TRIES):
             names = [name for name, _ in self._fields]
-            options = ("-h", "-a", "-N", *on_cluster(self._cluster))
+            options = ("-h", "-a", "-N", *on_cluster(self._cluster), *self._hosts)
             argv = ("sinfo", *options, "-O", long_format(names, self._mark))
             done = await run_slurm(self._runner, argv)
             if not self._learnt_from(done, names):

@@ -5,16 +5,34 @@ read, what to do now. Everything that came from a log is made visible; only a co
 to be copied whole, may be longer than the width.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from slurmtop.model.text import cell_width, visible
-from slurmtop.model.verdict import Collective, Evidence, Missing, NextStep, Verdict
+from slurmtop.model.verdict import (
+    Collective,
+    Evidence,
+    Fate,
+    Missing,
+    NextStep,
+    SourceFate,
+    Verdict,
+)
 from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.words import culprit_text, iso_text, place_text, who_text
 
 _INDENT = "  "
 _STEP_INDENT = "     "
 _MISSING_SHOWN = 8
+_HOSTS_SHOWN = 4
+#: How each fate of a source is called, in the order in which they are listed.
+_FATES = {
+    Fate.ANSWERED: "read",
+    Fate.REFUSED: "refused",
+    Fate.TIMED_OUT: "timed out",
+    Fate.ABSENT: "absent",
+    Fate.FAILED: "failed",
+    Fate.NOT_ASKED: "not asked",
+}
 
 
 def report_lines(verdict: Verdict, *, width: int = 80) -> tuple[str, ...]:
@@ -25,6 +43,7 @@ def report_lines(verdict: Verdict, *, width: int = 80) -> tuple[str, ...]:
         _evidence("proof", verdict.evidence, width),
         _evidence("against it", verdict.against, width),
         _not_read(verdict.missing, width),
+        _sources(verdict.sources, width),
         _next(verdict.next, width),
     )
     out: list[str] = []
@@ -99,6 +118,48 @@ def _not_read(missing: tuple[Missing, ...], width: int) -> Iterator[str]:
             yield f"{_INDENT}{_INDENT}{visible(one.command)}"
     if len(missing) > _MISSING_SHOWN:
         yield f"{_INDENT}and {len(missing) - _MISSING_SHOWN} more: see missing[] of --json"
+
+
+def _sources(sources: tuple[SourceFate, ...], width: int) -> Iterator[str]:
+    """What answered in one line; each of the others with the reason and what opens it."""
+    if sources:
+        yield "sources"
+    for fate, title in _FATES.items():
+        these = [one for one in sources if one.fate is fate]
+        if fate in (Fate.ANSWERED, Fate.NOT_ASKED):
+            for why, names in _by_reason(these).items():
+                because = f" ({visible(why)})" if why else ""
+                yield from wrapped(f"{title}: {', '.join(names)}{because}", width, _INDENT)
+            continue
+        for one in these:
+            why = f": {visible(one.why)}" if one.why else ""
+            name = f"{title}: {visible(one.source)}{_on(one)}"
+            yield from wrapped(name + why, width, _INDENT)
+            if one.command:
+                yield f"{_INDENT}{_INDENT}{visible(one.command)}"
+
+
+def _by_reason(sources: Iterable[SourceFate]) -> dict[str, list[str]]:
+    """Names by why; of what answered all stand in one line, with what there is to say of each."""
+    out: dict[str, list[str]] = {}
+    for one in sources:
+        if one.fate is Fate.ANSWERED:
+            words = " ".join(word for word in (_on(one).strip(), visible(one.why)) if word)
+            name = f"{visible(one.source)} ({words})" if words else visible(one.source)
+            out.setdefault("", []).append(name)
+        else:
+            out.setdefault(one.why, []).append(visible(one.source))
+    return {why: list(dict.fromkeys(names)) for why, names in out.items()}
+
+
+def _on(one: SourceFate) -> str:
+    """``on gpu01, gpu02``; of many nodes the first ones and how many they are."""
+    hosts = [visible(host) for host in one.hosts]
+    if not hosts:
+        return ""
+    if len(hosts) > _HOSTS_SHOWN:
+        return f" on {', '.join(hosts[:2])} … ({len(hosts)} nodes)"
+    return f" on {', '.join(hosts)}"
 
 
 def _next(steps: tuple[NextStep, ...], width: int) -> Iterator[str]:

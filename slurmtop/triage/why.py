@@ -20,6 +20,7 @@ from slurmtop.triage.pending import (
     failed_siblings,
 )
 from slurmtop.triage.running import explain_completing, explain_running, explain_suspended
+from slurmtop.triage.sources import sources_of
 from slurmtop.triage.subject import Subject, read_logs, sacct_evidence, slurm_evidence
 
 #: Past its time limit by this much a record that still says RUNNING has lost its end.
@@ -37,7 +38,7 @@ def explain_job(facts: JobFacts) -> Verdict:
     verdict = combined(subject, _explain(subject))
     if "_" not in facts.asked and "+" not in facts.asked and facts.siblings:
         verdict = _with_siblings(subject, verdict)
-    return verdict
+    return dataclasses.replace(verdict, sources=sources_of(facts))
 
 
 def _with_siblings(subject: Subject, verdict: Verdict) -> Verdict:

@@ -1,0 +1,99 @@
+"""What came of asking the nodes of a job, source by source, beside what each probe tells itself."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from slurmtop.model.live import Sample
+from slurmtop.model.probe import NodeProbe
+from slurmtop.model.reach import Reach, Way
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import ProcessStacks
+from slurmtop.model.verdict import Fate, SourceFate
+
+_BY = {
+    Way.HERE: "this is the node",
+    Way.SSH: "by ssh",
+    Way.OPENSSH: "by the ssh command",
+    Way.SRUN: "by a step of the job",
+}
+_FATES = {
+    Trouble.DENIED: Fate.REFUSED,
+    Trouble.AUTH: Fate.REFUSED,
+    Trouble.UNKNOWN_JOB: Fate.REFUSED,
+    Trouble.TIMEOUT: Fate.TIMED_OUT,
+    Trouble.DOWN: Fate.TIMED_OUT,
+}
+_NOBODY_SUSPECTS = "nothing speaks for a hang"
+
+
+def fates_of(
+    samples: Sequence[Sample], reached: Callable[[str], Reach | None], *, stacks: bool
+) -> tuple[SourceFate, ...]:
+    """Of the ways onto the nodes, and of the stacks. ``stacks`` false: they were not allowed.
+
+    A node that has answered in any look was reached; the newest answer counts.
+    """
+    newest: dict[str, NodeProbe] = {}
+    for sample in samples:
+        for probe in sample.probes:
+            if probe.failure is None or probe.host not in newest:
+                newest[probe.host] = probe
+    out = [_of_node(probe, reached(probe.host)) for probe in newest.values()]
+    answered = [probe for probe in newest.values() if probe.failure is None]
+    asked = any(sample.stacks_asked for sample in samples)
+    if answered and not asked:
+        why = _NOBODY_SUSPECTS if stacks else "--no-stacks"
+        hosts = tuple(probe.host for probe in answered)
+        out.append(SourceFate(source="stacks", fate=Fate.NOT_ASKED, hosts=hosts, why=why))
+    elif asked:
+        out += _of_stacks(answered, samples)
+    return tuple(out)
+
+
+def _of_node(probe: NodeProbe, reach: Reach | None) -> SourceFate:
+    hosts = (probe.host,)
+    if probe.failure is not None:
+        return of_failure("nodes", probe.failure, hosts, f"slurmtop doctor {probe.host}")
+    by = _BY[reach.way] if reach is not None and reach.way is not None else ""
+    return SourceFate(source="nodes", fate=Fate.ANSWERED, hosts=hosts, why=by)
+
+
+def of_failure(
+    source: str, failure: Failure, hosts: tuple[str, ...], command: str | None = None
+) -> SourceFate:
+    """The fate behind a failure, with its own command where it has one."""
+    return SourceFate(
+        source=source,
+        fate=_FATES.get(failure.trouble, Fate.FAILED),
+        hosts=hosts,
+        why=failure.sentence,
+        command=failure.copy or command,
+    )
+
+
+def _of_stacks(probes: Iterable[NodeProbe], samples: Sequence[Sample]) -> list[SourceFate]:
+    out: list[SourceFate] = []
+    for probe in probes:
+        found = [one for sample in samples for one in sample.stacks if one.host == probe.host]
+        if found:
+            out.append(_of_read(probe.host, found))
+        elif any(one.source == "stacks" for one in probe.fates):
+            continue
+        elif probe.stack_tools:
+            why = "they were not read in time, or there is no rank"
+            out.append(
+                SourceFate(source="stacks", fate=Fate.TIMED_OUT, hosts=(probe.host,), why=why)
+            )
+        else:
+            why = "nothing there that reads stacks of Python (py-spy)"
+            out.append(SourceFate(source="stacks", fate=Fate.ABSENT, hosts=(probe.host,), why=why))
+    return out
+
+
+def _of_read(host: str, found: Sequence[ProcessStacks]) -> SourceFate:
+    """One answer speaks for the tool; where there is none, the first failure says why."""
+    failures = [one.failure for one in found if one.failure is not None]
+    good = len(found) - len(failures)
+    if not failures or good:
+        some = f"{good} of {len(found)} processes" if failures else ""
+        return SourceFate(source="stacks", fate=Fate.ANSWERED, hosts=(host,), why=some)
+    return of_failure("stacks", failures[0], (host,))

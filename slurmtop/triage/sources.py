@@ -1,0 +1,126 @@
+"""What was asked for the verdict on a job, and what came of it. Pure."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+
+from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.live import LiveFacts
+from slurmtop.model.probe import NodeProbe
+from slurmtop.model.verdict import SOURCES, Fate, SourceFate
+
+_LATER = "a later version of slurmtop reads it"
+_OF_NODES = SOURCES[SOURCES.index("nodes") :]
+_LOG_FATES = {
+    LogStatus.READ: Fate.ANSWERED,
+    LogStatus.ABSENT: Fate.ABSENT,
+    LogStatus.DENIED: Fate.REFUSED,
+    LogStatus.HANGS: Fate.TIMED_OUT,
+    LogStatus.UNKNOWN_PATH: Fate.ABSENT,
+}
+_PLACES = {name: place for place, name in enumerate(SOURCES)}
+
+
+def sources_of(facts: JobFacts) -> tuple[SourceFate, ...]:
+    """Each source with its fate; what came of several nodes in one way is told once."""
+    out = [*_slurm(facts), *(_log(log) for log in facts.logs)]
+    if _runs(facts.job):
+        out += _of_nodes(facts.live)
+    return folded(out)
+
+
+def folded(sources: Iterable[SourceFate]) -> tuple[SourceFate, ...]:
+    """In the order of :data:`SOURCES`; nodes with the same fate for the same reason are one."""
+    kept: dict[tuple[object, ...], SourceFate] = {}
+    for one in sources:
+        key = (one.source, one.fate, _without_host(one.why, one), _without_host(one.command, one))
+        old = kept.get(key)
+        if old is None or not one.hosts:
+            kept.setdefault(key, one)
+        else:
+            kept[key] = replace(old, hosts=tuple(dict.fromkeys((*old.hosts, *one.hosts))))
+    return tuple(sorted(kept.values(), key=lambda one: _PLACES.get(one.source, len(_PLACES))))
+
+
+def _without_host(text: str | None, one: SourceFate) -> str | None:
+    """``gpu01 did not answer`` says the same of every node."""
+    if text is None or len(one.hosts) != 1:
+        return text
+    return text.replace(one.hosts[0], "\0")
+
+
+def _runs(job: Job | None) -> bool:
+    return (
+        job is not None
+        and job.state.phase is Phase.RUNNING
+        and "CONFIGURING" not in job.state.flags
+    )
+
+
+def _slurm(facts: JobFacts) -> Iterable[SourceFate]:
+    said = next((one for one in facts.missing if one.family == "slurm"), None)
+    if facts.controller_answered:
+        yield SourceFate(source="slurm", fate=Fate.ANSWERED)
+    else:
+        why = said.why if said is not None else "the controller does not answer"
+        command = said.command if said is not None else "scontrol ping"
+        yield SourceFate(source="slurm", fate=Fate.TIMED_OUT, why=why, command=command)
+    if facts.accounting_answered is None:
+        why = "the controller knows the job" if facts.job is not None else ""
+        yield SourceFate(source="accounting", fate=Fate.NOT_ASKED, why=why)
+    elif facts.accounting_answered:
+        yield SourceFate(source="accounting", fate=Fate.ANSWERED)
+    else:
+        told = [one for one in facts.missing if (one.command or "").startswith("sacct")]
+        why = told[0].why if told else "accounting does not answer"
+        command = told[0].command if told else None
+        yield SourceFate(source="accounting", fate=Fate.FAILED, why=why, command=command)
+
+
+def _log(log: LogFacts) -> SourceFate:
+    fate = _LOG_FATES.get(log.status, Fate.FAILED)
+    if fate is Fate.ANSWERED:
+        return SourceFate(source="logs", fate=fate)
+    why = f"{log.path}: {log.why or log.status}" if log.path is not None else log.why
+    quoted = shlex.quote(log.path) if log.path is not None and log.path.isprintable() else None
+    command = f"ls -l -- {quoted}" if quoted is not None else None
+    if fate is Fate.REFUSED and quoted is not None:
+        command = f"tail -n 100 -- {quoted}"
+    return SourceFate(source="logs", fate=fate, why=why, command=command)
+
+
+def _of_nodes(live: LiveFacts | None) -> Iterable[SourceFate]:
+    known: set[str] = set()
+    for one in _told(live):
+        known.add(one.source)
+        yield one
+    for name in ("flight recorder", "ras"):
+        if name not in known:
+            yield SourceFate(source=name, fate=Fate.NOT_ASKED, why=_LATER)
+            known.add(name)
+    asked = live is not None and bool(live.samples)
+    for name in _OF_NODES:
+        if name not in known and not asked:
+            yield SourceFate(source=name, fate=Fate.NOT_ASKED, why="the nodes were not looked at")
+
+
+def _told(live: LiveFacts | None) -> Iterable[SourceFate]:
+    """What the look as a whole tells first, then what the newest answer of each node tells."""
+    if live is None:
+        return
+    yield from live.fates
+    spoken = {(one.source, host) for one in live.fates for host in one.hosts}
+    for probe in _newest(live):
+        for one in probe.fates:
+            if (one.source, probe.host) not in spoken:
+                yield one if one.hosts else replace(one, hosts=(probe.host,))
+
+
+def _newest(live: LiveFacts) -> Iterable[NodeProbe]:
+    newest: dict[str, NodeProbe] = {}
+    for sample in live.samples:
+        for probe in sample.probes:
+            if probe.failure is None:
+                newest[probe.host] = probe
+    return newest.values()
