@@ -1,0 +1,182 @@
+"""Python stacks of processes of one node: one round trip, nobody is paused, nothing is left there.
+
+``py-spy dump --nonblocking --json`` reads the memory of a process from outside. It neither stops
+nor traces it, and never with ``--locals``: values of variables do not leave the node. What may be
+read is decided by the kernel; :mod:`slurmtop.parse.dumps.stacks_answer` reads what came back and
+says why nothing did.
+
+A reading has its own limit of time, and so has the limit: a reader that the kernel does not let end
+is left, its answer given up, and no second one is started at that process while it is there.
+``native`` stacks show C code as well; that pauses the process for as long as it takes, so it is
+for one process, when a person asks, and not for one that is stopped or waits in the kernel.
+"""
+
+from collections.abc import Sequence
+
+from slurmtop.collect.nodes.stack_tools import CHECK, first_tools
+from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
+from slurmtop.model.process import NodeProcess
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import ProcessStacks, StackTool
+from slurmtop.parse.dumps.stacks_answer import NAME, parse_stacks_answer, without_stacks
+from slurmtop.parse.dumps.stacks_words import no_tool, not_asked
+
+#: More are read with the next look; nobody has so many ranks on a node.
+MOST_PROCESSES = 64
+TIMEOUT_S = 45.0
+MAX_BYTES = 32 * 1024 * 1024
+
+#: ``$1`` the tool run as oneself or ``-``, ``$2`` the one for sudo or ``-``, ``$3`` plain or
+#: native, then PID:START of each process. Lines that come out are told in the parser.
+SCRIPT = (
+    r"""
+LC_ALL=C; export LC_ALL; unset RUST_BACKTRACE RUST_LOG RUST_LIB_BACKTRACE
+own=$1 root=$2 mode=$3; shift 3
+say() { printf '%s\n' "$*"; }
+say 'slurmtop-stacks 1'
+say "I $(id -u) $({ read -r s </proc/sys/kernel/yama/ptrace_scope && echo "$s"; } 2>/dev/null)"
+"""
+    + CHECK
+    + r"""
+command -v timeout >/dev/null 2>&1 || { say 'X - timeout'; say end; exit 0; }
+if [ "$own" != - ]; then
+  if tool_may_run "$own" own; then own=$real; else say "X $own $why"; own=-; fi
+fi
+if [ "$root" != - ]; then
+  if tool_may_run "$root" root; then root=$real; else say "X $root $why"; root=-; fi
+fi
+[ "$own$root" = -- ] && { say end; exit 0; }
+mark=$(od -An -v -N12 -tx1 /dev/urandom | tr -d ' \n')
+[ ${#mark} = 24 ] || { say end; exit 0; }
+begun=$(date +%s)
+flags=--nonblocking limit=5 most=3
+if [ "$mode" = native ]; then flags=--native limit=20 most=1; fi
+# Processes at which an earlier reader still stands.
+late=' '
+for f in $(grep -lsxF -e "${own##*/}" -e "${root##*/}" /proc/[0-9]*/comm 2>/dev/null); do
+  words=$(timeout -k 1 2 head -c 4096 "${f%comm}cmdline" 2>/dev/null | tr '\0' ' ')
+  case $words in *' dump '*' -p '*) words=${words##* -p }; late="$late${words%% *} ";; esac
+done
+# Of the output: no spaces before a line, no member of a frame that is not read, newlines as \001,
+# in lines that one write takes. It ends with our mark, not with the pipe: that may never close.
+cut='
+function out(s) { printf "J %s %s\n", p, s; fflush() }
+index($0, mark " ") == 1 { rc = substr($0, length(mark) + 2) + 0; done = 1; exit }
+{
+  sub(/^ +/, "")
+  if ($0 ~ /^"(module|short_filename|locals|is_entry|pid|thread_id)": .*,$/) next
+  if ($0 ~ /[Pp]ermission [Dd]enied|Operation not permitted|^sudo: /) denied = 1
+  if (size > 1048576) next
+  size += length($0) + 1; held = held $0 "\001"
+  while (length(held) > 2000) { out(substr(held, 1, 2000)); held = substr(held, 2001) }
+}
+END {
+  if (held != "") out(held)
+  if (!done) exit 99
+  if (rc && denied) exit 13
+  exit rc
+}'
+look() {
+  set -- "$(timeout -k 1 2 cat "/proc/$1/stat" 2>/dev/null)"
+  [ -n "$1" ] || return 1
+  set -- ${1##*) }
+  letter=$1 start=${20}
+}
+dump() {
+  if [ "$2" = own ]; then set -- "$1" "$own"; else set -- "$1" sudo -n "$root"; fi
+  p=$1; shift
+  { timeout -s KILL $((limit + 3)) timeout -k 1 $limit "$@" dump $flags --json -p "$p" 2>&1 \
+      </dev/null
+    printf '\n%s %s\n' "$mark" $?
+  } | awk -v p="$p" -v mark="$mark" "$cut"
+}
+one() {
+  p=${1%%:*} tries=0
+  case $late in *" $p "*) say "B $p"; return;; esac
+  [ $(($(date +%s) - begun)) -lt 20 ] || { say "L $p"; return; }
+  look "$p" && [ "$start" = "${1#*:}" ] || { say "G $p"; return; }
+  before=$letter
+  say "S $p $before"
+  if [ "$mode" = native ]; then case $before in [DTtZX]) say "K $p $before"; return;; esac; fi
+  how=own; [ "$own" = - ] && how=root
+  while :; do
+    tries=$((tries + 1))
+    dump "$p" $how; code=$?
+    look "$p" && [ "$start" = "${1#*:}" ] || { say "G $p"; return; }
+    # A native reader that was ended in the middle may have left a stop of its own behind.
+    if [ "$mode" = native ] && [ "$letter" = T ]; then kill -s CONT "$p" 2>/dev/null; fi
+    say "E $p $code $letter $how"
+    case $code in
+      0|124|137|99) return;;
+      13) [ $how = own ] && [ "$root" != - ] || return; how=root tries=0;;
+      *) [ $tries -lt $most ] || return;;
+    esac
+  done
+}
+worker() {
+  turn=$1 n=0; shift
+  for pair do
+    [ $((n % 4)) = "$turn" ] && one "$pair"
+    n=$((n + 1))
+  done
+}
+{ for k in 0 1 2 3; do worker $k "$@" & done; wait; } | cat
+say end
+"""
+).strip()
+
+
+def stacks_command(
+    host: str,
+    processes: Sequence[NodeProcess],
+    tools: Sequence[StackTool],
+    *,
+    native: bool = False,
+) -> Command:
+    """What :func:`read_stacks` runs. Those that wait in the kernel come last."""
+    own, root = first_tools(tools)
+    turn = sorted(processes, key=lambda process: (process.state == "D", process.pid))
+    words = (
+        "-" if own is None else own.path,
+        "-" if root is None else root.path,
+        "native" if native else "plain",
+        *(f"{process.pid}:{process.start_ticks}" for process in turn),
+    )
+    argv = ("/bin/sh", "-c", SCRIPT, NAME, *words)
+    return Command(argv, host=host, timeout_s=TIMEOUT_S, max_bytes=MAX_BYTES)
+
+
+async def read_stacks(
+    runner: Runner,
+    clock: Clock,
+    host: str,
+    processes: Sequence[NodeProcess],
+    tools: Sequence[StackTool],
+    *,
+    native: bool = False,
+) -> tuple[ProcessStacks, ...]:
+    """Read once the stacks of ``processes`` of ``host``, in their order; ``tools`` as its probe
+    told them. Never raises: what could not be read has a ``failure`` that says why, and a command
+    in its ``copy`` where there is one that helps. ``native``: of the first process only.
+    """
+    at = clock.now()
+    some = tuple(processes)
+    asked = some[: 1 if native else MOST_PROCESSES]
+    left = without_stacks(some[len(asked) :], not_asked(len(asked)), at, native=native)
+    if not asked:
+        return left
+    failure = no_tool(host)
+    if tools:
+        try:
+            done = await runner.run(stacks_command(host, asked, tools, native=native))
+        except NodeUnreachable as error:
+            failure = error.failure
+        except RunnerError as error:
+            failure = Failure(Trouble.OTHER, f"the stacks of {host} could not be read: {error}")
+        else:
+            cut = None
+            if done.timed_out:
+                cut = Failure(Trouble.TIMEOUT, f"{host} told no stacks within {TIMEOUT_S:.0f} s")
+            told = parse_stacks_answer(done.stdout, host, asked, at, native=native, cut=cut)
+            return (*told, *left)
+    return (*without_stacks(asked, failure, at, native=native), *left)

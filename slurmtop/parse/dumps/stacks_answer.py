@@ -1,0 +1,181 @@
+r"""What the script of ``collect/nodes/stacks.py`` tells of the stacks of one node.
+
+A line is a letter, a pid and values; what py-spy printed stands behind ``J``, cut anywhere, its
+newlines as the byte 1. So no name of a frame or a thread can look like a line of the script::
+
+    slurmtop-stacks 1
+    I 1000 1
+    S 4711 S
+    J 4711 [\1{\1"thread_name": "MainThread",\1"os_thread_id": 4711, …
+    E 4711 0 S own
+    end
+
+``I``: our uid, and Yama's ptrace_scope where there is one. ``S``: its state before. ``E``: exit
+status of py-spy (13 refused, 124 and 137 out of time, 99 it never came back), its state afterwards,
+as whom it was run; of several readings the last one counts. ``G``: ended, or another process has
+its pid. ``B``: an earlier reader stands there. ``L``: no time was left. ``K``: not to be paused.
+``X``: a tool that may not be run, and why.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurmtop.model.process import NodeProcess
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import ProcessStacks, ThreadStack
+from slurmtop.parse.dumps import stacks_words as words
+from slurmtop.parse.dumps.stack_tools import parse_stack_tools
+from slurmtop.parse.dumps.stacks import parse_py_spy_json
+from slurmtop.parse.mask import mask
+
+#: By this the script, and what it starts, are known among the processes of the node.
+NAME = "slurmtop-stacks"
+_FIRST = f"{NAME} 1".encode()
+_NUMBER = re.compile(rb"[0-9]{1,18}")
+_OUT_OF_TIME = (124, 137, 99)
+_LIMIT_S, _NATIVE_LIMIT_S = 5, 20
+
+
+@dataclass(slots=True)
+class _Told:
+    """What was told of one process so far."""
+
+    parts: list[bytes] = field(default_factory=list)
+    said: bytes | None = None
+    code: int | None = None
+    how: str = ""
+    before: str = ""
+    word: str = ""
+    """The letter of a line that says why there is no reading."""
+
+
+def parse_stacks_answer(
+    stdout: bytes,
+    host: str,
+    asked: Sequence[NodeProcess],
+    at: datetime,
+    *,
+    native: bool = False,
+    cut: Failure | None = None,
+) -> tuple[ProcessStacks, ...]:
+    """One entry for each process of ``asked``, in its order; ``cut`` for those of which nothing
+    came. Total."""
+    told: dict[int, _Told] = {process.pid: _Told() for process in asked}
+    left: list[bytes] = []
+    lines = stdout.split(b"\n")
+    start = lines.index(_FIRST) + 1 if _FIRST in lines else len(lines)
+    me = scope = None
+    for line in lines[start:]:
+        kind, _, rest = line.partition(b" ")
+        if kind == b"I":
+            me, scope = _numbers(rest)
+        elif kind == b"X":
+            left.append(b"stack-left " + rest)
+        else:
+            _take(kind, rest, told)
+    no_tool = _no_tool(host, left)
+    out = []
+    for process in asked:
+        one = told[process.pid]
+        threads = _threads(one, process)
+        failure = None
+        if not threads:
+            failure = _why(one, process, host, me, scope, native) or no_tool or cut
+            failure = failure or words.not_told(host)
+        out.append(_stacks(process, at, threads, failure, native=native))
+    return tuple(out)
+
+
+def without_stacks(
+    processes: Iterable[NodeProcess], failure: Failure, at: datetime, *, native: bool = False
+) -> tuple[ProcessStacks, ...]:
+    """An entry for each that was not read, all for one reason."""
+    return tuple(_stacks(process, at, (), failure, native=native) for process in processes)
+
+
+def _stacks(
+    process: NodeProcess,
+    at: datetime,
+    threads: tuple[ThreadStack, ...],
+    failure: Failure | None,
+    *,
+    native: bool,
+) -> ProcessStacks:
+    return ProcessStacks(
+        host=process.host,
+        pid=process.pid,
+        start_ticks=process.start_ticks,
+        at=at,
+        threads=threads,
+        native=native,
+        failure=failure,
+    )
+
+
+def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
+    word, _, rest = rest.partition(b" ")
+    one = told.get(int(word)) if _NUMBER.fullmatch(word) else None
+    if one is None:
+        return
+    if kind == b"J":
+        one.parts.append(rest)
+    elif kind == b"S":
+        one.before = rest[:1].decode("ascii", "replace")
+    elif kind == b"E":
+        code, _, after = rest.partition(b" ")
+        one.code = int(code) if _NUMBER.fullmatch(code) else None
+        one.how = after[2:].decode("ascii", "replace")
+        one.said, one.parts = b"".join(one.parts).replace(b"\x01", b"\n"), []
+    elif kind in (b"G", b"B", b"L", b"K"):
+        one.word = kind.decode()
+
+
+def _threads(one: _Told, process: NodeProcess) -> tuple[ThreadStack, ...]:
+    if one.code != 0 or one.said is None or one.word:
+        return ()
+    return parse_py_spy_json(one.said, (process.pid, *process.inner_pids))
+
+
+def _why(
+    one: _Told,
+    process: NodeProcess,
+    host: str,
+    me: int | None,
+    scope: int | None,
+    native: bool,
+) -> Failure | None:
+    pid = process.pid
+    by_letter = {
+        "G": words.gone(pid),
+        "B": words.late(pid),
+        "L": words.no_time(pid),
+        "K": words.no_pause(pid, one.before or "?"),
+    }
+    if one.word:
+        return by_letter[one.word]
+    if one.said is None or one.code is None:
+        return None
+    if one.code in _OUT_OF_TIME:
+        return words.out_of_time(pid, _NATIVE_LIMIT_S if native else _LIMIT_S)
+    said = mask(one.said).decode("utf-8", "replace").strip()
+    if one.code == 0:
+        return Failure(
+            Trouble.OTHER, f"what py-spy told of process {pid} cannot be read", raw=said[:2_000]
+        )
+    if words.is_sudo(said):
+        return words.by_sudo(host, "py-spy", said)
+    if words.is_denied(said):
+        owner, user = process.uid, process.user
+        return words.closed(host, said, scope=scope, me=me, owner=owner, user=user)
+    return words.refused(host, pid, said)
+
+
+def _no_tool(host: str, left: list[bytes]) -> Failure | None:
+    return parse_stack_tools([*left, b"stack-end"], host)[1] if left else None
+
+
+def _numbers(rest: bytes) -> tuple[int | None, int | None]:
+    found = [int(word) if _NUMBER.fullmatch(word) else None for word in rest.split(b" ")]
+    return (*found, None, None)[0], (*found, None, None)[1]
