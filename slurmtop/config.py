@@ -64,7 +64,7 @@ class Config:
     stacks: tuple[tuple[str, str], ...] = ()
     """Where py-spy lies on the nodes: pairs of a machine as ``uname -m`` prints it, or ``any``,
     and an absolute path."""
-    sudo: bool = False
+    node_sudo: bool = False
     """May ``sudo -n`` be used on nodes to read what is closed to oneself?"""
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
     notes: tuple[str, ...] = ()
@@ -366,7 +366,7 @@ _CHECKS: dict[str, Callable[[object], Any]] = {
     "prometheus_url": _url,
     "dcgm": _auto_on_off,
     "stacks": _stacks,
-    "sudo": _yes_no,
+    "node_sudo": _yes_no,
     "keymap": _text,
 }
 
