@@ -59,7 +59,8 @@ def test_every_setting(tmp_path: Path) -> None:
         "syslog: true\nnode_access: srun\n"
         "exporter_url: http://{host}:9400/metrics\nprometheus_url: https://prom.example:9090\n"
         "dcgm: off\n"
-        "stacks: {tool: {x86_64: /shared/x86/py-spy, aarch64: /shared/arm/py-spy}}\nnode_sudo: true\n"
+        "stacks: {tool: {x86_64: /shared/x86/py-spy, aarch64: /shared/arm/py-spy}}\n"
+        "node_sudo: true\n"
         "keymap:\n  jobs.sort: f5\n  app.jobs: [1, f1]\n",
     )
     assert config == Config(
