@@ -21,12 +21,13 @@ _MAX_BYTES = 4 * 1024 * 1024
 #: For the script itself: what it does before it starts a tool.
 _SLACK_S = 10.0
 
-#: ``$1`` what is wanted (stream, once, list, probe, state, dcgm, amd), ``$2`` the tools of ours
-#: that may still be there (``pid:start``), then what that wants.
-SCRIPT = r"""
-PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/rocm/bin
-LC_ALL=C; export LC_ALL PATH; want=$1; known=$2; shift 2
+#: Pieces of the script. Lines of its own, told from those of the tools.
+SAY = r"""
 say() { printf '\n#slurmtop %s\n' "$*"; }
+""".strip()
+
+#: ``look``: what is in the way (``$stuck``) of ``$known`` and of what waits in the driver.
+LOOK = r"""
 # The state and the start, in ticks since boot, of one process.
 stat_of() {
   { IFS= read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -50,15 +51,10 @@ look() {
     case "$state $stuck " in Z* | X* | *" $pid:"*) ;; *) stuck="$stuck $pid:$start:$state" ;; esac
   done
 }
-# What is ending now is given its time; a wait in the kernel may be a short one.
-clear() {
-  look
-  for again in 1 2 3; do
-    [ -n "$stuck" ] || return 0
-    sleep 1; look
-  done
-  [ -z "$stuck" ]
-}
+""".strip()
+
+#: ``tool PROGRAM WORDS``: it says its pid, and how it ended (``$rc``).
+TOOL = r"""
 child=
 trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit 143' HUP INT TERM
 # A tool in the background, so that a signal is heard while it runs; it says its own pid first.
@@ -66,10 +62,13 @@ tool() {
   ( trap - HUP INT TERM; stat_of self && say pid "$pid:$start"; exec "$@" </dev/null 2>&1 ) &
   child=$!; wait "$child"; rc=$?; child=; say end "$rc"
 }
-files() { grep -asH . "$@" /dev/null; }
-about() {
-  say part cgroup; cat /proc/self/cgroup 2>/dev/null
-  say part nics; files /proc/uptime
+""".strip()
+
+#: ``nics``: state and counters of the network ports, within ``$lim``.
+NICS = r"""
+files() { $lim grep -asH . "$@" /dev/null; }
+nics() {
+  files /proc/uptime
   i=/sys/class/infiniband/*/ports/*
   files $i/state $i/rate $i/link_layer $i/counters/port_rcv_data $i/counters/port_xmit_data \
     $i/counters/symbol_error $i/counters/port_rcv_errors $i/counters/link_downed \
@@ -82,6 +81,33 @@ about() {
     files $i/operstate $i/speed $i/statistics/[rt]x_bytes $i/statistics/[rt]x_errors
   done
 }
+""".strip()
+
+_SETUP = r"""
+PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/rocm/bin
+LC_ALL=C; export LC_ALL PATH; lim=; want=$1; known=$2; shift 2
+""".strip()
+
+_CLEAR = r"""
+# What is ending now is given its time; a wait in the kernel may be a short one.
+clear() {
+  look
+  for again in 1 2 3; do
+    [ -n "$stuck" ] || return 0
+    sleep 1; look
+  done
+  [ -z "$stuck" ]
+}
+""".strip()
+
+_ABOUT = r"""
+about() {
+  say part cgroup; cat /proc/self/cgroup 2>/dev/null
+  say part nics; nics
+}
+""".strip()
+
+_FLOW = r"""
 free=yes; clear || free=
 { read -r line </proc/1/comm; } 2>/dev/null || engine=hidden
 say seen $engine $exporter
@@ -115,6 +141,10 @@ once)
 esac
 say done
 """.strip()
+
+#: ``$1`` what is wanted (stream, once, list, probe, state, dcgm, amd), ``$2`` the tools of ours
+#: that may still be there (``pid:start``), then what that wants.
+SCRIPT = "\n".join((_SETUP, SAY, LOOK, _CLEAR, TOOL, NICS, _ABOUT, _FLOW))
 
 
 def _command(

@@ -18,18 +18,26 @@ _MAX_BYTES = 256 * 1024
 #: What the script says of the oldest line that the log still has: ``#slurmtop first [TIME]``.
 _FIRST = re.compile(rb"#slurmtop first \[?(?P<time>[^\]\r\n]{1,60})")
 
-#: The journal of a node that shows a stranger nothing is empty and ends with 0: no answer. The time
-#: of the oldest line that is still there is told too: dmesg keeps few lines, and the journal is
-#: read from its end.
-KERNEL_SCRIPT = r"""
-lim='timeout -k 2 8'; command -v timeout >/dev/null 2>&1 || lim=''
-want='NVRM|nvidia-nvswitch|SXid'
+#: Reads the kernel log into ``$text``; ``$rc`` is 0 where that worked. The journal of a node that
+#: shows a stranger nothing is empty and ends with 0: no answer.
+READ = r"""
 text=$($lim dmesg -T 2>&1) || text=$($lim dmesg 2>&1)
 rc=$?
 if [ $rc -ne 0 ]; then
   kept=$($lim journalctl -k -b -q --no-pager -o short-iso -n 20000 2>/dev/null)
   if [ -n "$kept" ]; then text=$kept; rc=0; fi
 fi
+""".strip()
+
+#: The time of the oldest line that is still there is told too: dmesg keeps few lines, and the
+#: journal is read from its end.
+KERNEL_SCRIPT = (
+    r"""
+lim='timeout -k 2 8'; command -v timeout >/dev/null 2>&1 || lim=''
+want='NVRM|nvidia-nvswitch|SXid'
+"""
+    + READ
+    + r"""
 if [ $rc -ne 0 ]; then
   printf '%s\n' "$text" | head -n 3 >&2
   exit $rc
@@ -40,6 +48,7 @@ printf '%s\n' "$text" | head -n 1 | sed -n \
 printf '%s\n' "$text" | grep -E "$want" | tail -n 400
 exit 0
 """
+)
 
 
 async def read_kernel_log(runner: Runner, host: str) -> KernelLog:

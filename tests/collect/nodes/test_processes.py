@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from slurmtop.collect.nodes.processes import SCRIPT, processes_command, read_processes
+from slurmtop.collect.nodes.process_script import SCRIPT
+from slurmtop.collect.nodes.processes import processes_command, read_processes
 from slurmtop.model.ports import Command, Completed, NodeUnreachable, RunnerError
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.snapshot import Failure, Trouble
