@@ -21,6 +21,7 @@ __all__ = [
     "RankPid",
     "Recipient",
     "Refusal",
+    "Saving",
     "Target",
     "differ_by_task",
 ]
@@ -109,6 +110,8 @@ class Asker:
     ``cluster`` is the name for ``-M``, or "". ``now`` is the time of what is known of the jobs.
     ``verdict`` is the one-line judgement that the person acts on, for the log.
     ``read_only_from`` is the option or the file that made it read-only, where that is known.
+    ``suspects`` are jobs that hang, fail or crawl as far as is known: what is known of them is
+    saved below ``save_folder`` before they are ended ("": nothing can be, or is to be, saved).
     """
 
     me: str
@@ -119,6 +122,17 @@ class Asker:
     rights: Rights = UNKNOWN_RIGHTS
     one_call: bool = False
     verdict: str | None = None
+    suspects: frozenset[JobKey] = frozenset()
+    save_folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What is known of one ``job`` (its id as typed) is to be saved at ``path``."""
+
+    key: JobKey
+    job: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +183,7 @@ class Action:
     () where all run here. ``expected_text`` is what has to be typed for
     ``confirm`` other than YES, else empty. ``warnings`` are sentences. ``reactions`` say who
     gets a signal and what it does to them. ``verdict`` is the one-line judgement that the
-    person acted on, for the log.
+    person acted on, for the log. ``saves`` is what is saved before any of it is run.
     """
 
     kind: Kind
@@ -184,6 +198,7 @@ class Action:
     reactions: tuple[Reaction, ...] = ()
     planned_at: datetime | None = None
     verdict: str | None = None
+    saves: tuple[Saving, ...] = ()
 
     @property
     def job_count(self) -> int:

@@ -17,6 +17,7 @@ from slurmtop.control.plan import (
     sort_out,
     why_nothing,
 )
+from slurmtop.control.save_first import saving_warnings, savings
 from slurmtop.model.job import Job, Phase, Step
 from slurmtop.model.text import visible
 
@@ -41,9 +42,11 @@ def plan_cancel(
     if isinstance(targets, Refusal):
         return targets
     warnings.extend(_warnings(targets, usable, asker.me))
+    warnings.extend(saving_warnings(targets, asker))
     details = Details(one_call=asker.one_call and len(targets) > 1)
     confirm = ending_confirmation(targets, asker.me)
-    return make_action(Kind.CANCEL, targets, asker, confirm, warnings, details=details)
+    saves = savings(targets, asker)
+    return make_action(Kind.CANCEL, targets, asker, confirm, warnings, details=details, saves=saves)
 
 
 def plan_cancel_step(job: Job, step: Step, asker: Asker) -> Action | Refusal:

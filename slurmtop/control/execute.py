@@ -19,6 +19,7 @@ from slurmtop.control.outcome import JobOutcome, Outcome, Result, Seen, StepsSee
 from slurmtop.control.progress import NOT_ASKED, Running, StillSame
 from slurmtop.control.read_back import ReadBack
 from slurmtop.control.rows import numbers_of
+from slurmtop.control.save_first import SaveFirst, save_nothing
 from slurmtop.model.ports import Clock, Command, Runner, RunnerError
 from slurmtop.model.process import NodeProcesses
 from slurmtop.model.text import visible
@@ -57,7 +58,8 @@ class Executor:
     asked once more what the jobs are: what is no longer as it was confirmed is left out. So is
     a job for which ``still_same`` (here or at a call) is false, which alone has to do where the
     controller is silent. With ``dry_run`` nothing is run, read or logged. ``look_at_nodes`` tells
-    which processes are still there after a signal to them.
+    which processes are still there after a signal to them. ``save_first`` saves what is known of
+    a suspect before it is ended; where that fails nothing is done.
     """
 
     def __init__(
@@ -71,8 +73,11 @@ class Executor:
         dry_run: bool = False,
         still_same: StillSame | None = None,
         look_at_nodes: LookAtNodes | None = None,
+        save_first: SaveFirst = save_nothing,
     ) -> None:
         self._runner = runner
+        self._save_first = save_first
+        self._kept: set[str] = set()
         self._look_at_nodes = look_at_nodes
         self._clock = clock
         self._log = action_log
@@ -87,12 +92,14 @@ class Executor:
         *,
         still_same: StillSame | None = None,
         without_log: bool = False,
+        without_save: bool = False,
         sent: Sent | None = None,
     ) -> Outcome:
         """Do ``action``, which the person has confirmed. Never raises for what Slurm says.
 
         Where it cannot be written down first, nothing is done (``Outcome.unlogged``) unless
-        ``without_log``. Takes up to 90 s past the last command. Cancelling the task stops the
+        ``without_log``; nor where what is known cannot be saved first (``Outcome.unsaved``), unless
+        ``without_save``. Takes up to 90 s past the last command. Cancelling the task stops the
         waiting, not the action; the log then says what was known by then. ``sent`` is told how
         far it is, for whoever wants to leave meanwhile.
         """
@@ -105,11 +112,15 @@ class Executor:
         still_same = still_same or self._still_same
         if self._dry_run:
             return Running(action, NOT_ASKED, still_same).would(started_at)
-        run = Running(action, await self._look_again(action), still_same)
+        unsaved = None if without_save else await self._save(action)
+        saved = tuple(one.path for one in action.saves if one.path in self._kept)
+        if unsaved is not None:
+            return Outcome(action=action, unsaved=unsaved, saved=saved, started_at=started_at)
+        run = Running(action, await self._look_again(action), still_same, saved)
         # Before anything runs: whoever kills slurmtop now still finds what it was doing.
         trouble = self._log.record(run.asked(started_at))
         if trouble is not None and not without_log:
-            return Outcome(action=action, unlogged=trouble, started_at=started_at)
+            return Outcome(action=action, unlogged=trouble, saved=saved, started_at=started_at)
         try:
             await self._do(run, sent or _nobody)
         finally:
@@ -119,6 +130,7 @@ class Executor:
                 action, argvs=tuple(run.argvs), hosts=tuple(run.hosts) if run.by_pid else ()
             ),
             jobs=run.outcomes(),
+            saved=saved,
             trouble=trouble,
             started_at=started_at,
             took_s=self._clock.monotonic() - started,
@@ -139,6 +151,16 @@ class Executor:
         if [(call.argv, call.host) for call in meant] != [*zip(action.argvs, hosts, strict=True)]:
             return "nothing was done: the commands are not those of the jobs that were shown"
         return None
+
+    async def _save(self, action: Action) -> str | None:
+        """Save what is known of its suspects; a sentence where that failed. What was saved before
+        the person was asked once more is not saved again."""
+        wanted = [one for one in action.saves if one.path not in self._kept]
+        if not wanted:
+            return None
+        kept = await self._save_first(wanted)
+        self._kept.update(kept.paths)
+        return kept.trouble
 
     async def _look_again(self, action: Action) -> Seen:
         """What the jobs are now: the person may have thought for long, and the queue is old."""

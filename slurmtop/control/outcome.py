@@ -70,7 +70,9 @@ class Outcome:
 
     ``refused`` is a sentence when it was not begun at all; then ``jobs`` is empty. ``unlogged``
     is one when it was not begun because it could not be written down: ask the person once more,
-    then execute it ``without_log``. ``trouble`` tells what else went wrong. With ``dry_run``
+    then execute it ``without_log``. ``unsaved`` is one when it was not begun because what is known
+    could not be saved first: likewise ``without_save``. ``saved`` is where it was saved.
+    ``trouble`` tells what else went wrong. With ``dry_run``
     nothing was run, and they are what would have been.
     """
 
@@ -78,6 +80,8 @@ class Outcome:
     jobs: tuple[JobOutcome, ...] = ()
     refused: str | None = None
     unlogged: str | None = None
+    unsaved: str | None = None
+    saved: tuple[str, ...] = ()
     trouble: str | None = None
     dry_run: bool = False
     started_at: datetime
@@ -88,9 +92,14 @@ class Outcome:
         return sum(job.target.covers for job in self.jobs if job.result is result)
 
     @property
+    def begun_not(self) -> str | None:
+        """Why nothing was begun; None where it was."""
+        return self.refused or self.unlogged or self.unsaved
+
+    @property
     def ok(self) -> bool:
         """Is every job as it was wished? Of a dry run: would every job have been asked for?"""
-        if self.refused is not None or self.unlogged is not None:
+        if self.begun_not is not None:
             return False
         if self.dry_run:
             return self.trouble is None
@@ -102,8 +111,8 @@ class Outcome:
         """All of it in one line: ``80 held, 19 already finished``."""
         if self.refused is not None:
             return self.refused
-        if self.unlogged is not None:
-            return f"nothing was done: {self.unlogged}"
+        if self.begun_not is not None:
+            return f"nothing was done: {self.begun_not}"
         if self.dry_run:
             return self._would
         if len(self.jobs) == 1:

@@ -16,6 +16,7 @@ from slurmtop.control.actions import (
     Details,
     Kind,
     Refusal,
+    Saving,
     Target,
 )
 from slurmtop.control.commands import calls_for, cluster_allowed, id_allowed, task_ids
@@ -41,6 +42,7 @@ def make_action(
     *,
     details: Details = NO_DETAILS,
     reactions: Iterable[Reaction] = (),
+    saves: tuple[Saving, ...] = (),
 ) -> Action | Refusal:
     """The finished plan with its commands, or why no command can be made of it."""
     try:
@@ -60,6 +62,7 @@ def make_action(
         reactions=tuple(reactions),
         planned_at=asker.now,
         verdict=asker.verdict,
+        saves=saves,
     )
 
 

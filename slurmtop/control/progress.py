@@ -32,11 +32,18 @@ class Running:
 
     ``before`` is the look right before it. A job that is no longer the one that was confirmed,
     by that look or by ``still_same``, is never named in a command, nor is such a task of an
-    array: ``targets`` are what is left.
+    array: ``targets`` are what is left. ``saved`` is where what was known was saved before.
     """
 
-    def __init__(self, action: Action, before: Seen, still_same: StillSame | None) -> None:
+    def __init__(
+        self,
+        action: Action,
+        before: Seen,
+        still_same: StillSame | None,
+        saved: Sequence[str] = (),
+    ) -> None:
         self.action = action
+        self._saved = tuple(saved)
         self.argvs: list[tuple[str, ...]] = []
         self.hosts: list[str | None] = []
         self._ranks: dict[RankPid, Sent] = {}
@@ -211,7 +218,7 @@ class Running:
             hosts=tuple(hosts),
             outcomes=outcomes,
             verdict=self.action.verdict,
-            details=logged_details(self.action),
+            details=logged_details(self.action) | _saved_form(self._saved),
         )
 
 
@@ -229,6 +236,10 @@ def logged_details(action: Action) -> dict[str, object]:
     if action.kind is Kind.LIMIT:
         return {"limit_minutes": details.limit_minutes}
     return {"nodes": list(details.exclude)} if action.kind is Kind.EXCLUDE else {}
+
+
+def _saved_form(saved: Sequence[str]) -> dict[str, object]:
+    return {"saved": list(saved)} if saved else {}
 
 
 def _log_name(target: Target, action: Action) -> str:

@@ -18,6 +18,7 @@ from slurmtop.control.plan import (
     typed_confirmation,
     why_nothing,
 )
+from slurmtop.control.save_first import saving_warnings, savings
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 
@@ -92,7 +93,9 @@ def plan_requeue(
             *_warnings(targets, usable, again),
             *(notes or (_OUTPUT,)),
             *_start_warnings(usable, hold),
+            *saving_warnings(targets, asker),
         ],
+        saves=savings(targets, asker),
     )
 
 
