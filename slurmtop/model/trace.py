@@ -111,8 +111,6 @@ class Source:
     last: Where | None = None
     """Its first and last line that is not blank."""
     last_stamped: Where | None = None
-    spacing_s: float | None = None
-    """The usual time between its stamped lines (median), None for fewer than three."""
     tail: tuple[Where, ...] = ()
     """Its last few lines that are not blank, whatever they say."""
     notable: tuple[Where, ...] = ()

@@ -13,6 +13,8 @@ of each communicator are kept. A line is printed when the call is made, not when
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any, NamedTuple
 
 from slurmtop.model.events.nccl import Call
@@ -235,7 +237,7 @@ class CallLines:
                 first += kind.firsts(lines, places)
             else:
                 single += places
-        rest = [at for at, form in enumerate(forms.of) if form not in told]
+        rest = list(compress(range(len(lines)), map(not_, map(told.__contains__, forms.of))))
         rest += [at for at, key in sorted(first) if self._is_first(key)]
         return sorted(single), rest
 

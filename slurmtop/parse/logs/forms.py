@@ -9,8 +9,8 @@ No pattern of this wing tells one digit from another, so that what is found in a
 the same place in all of its lines. All here is done for whole blocks at a time.
 """
 
-from collections.abc import Collection, Container, Sequence
-from itertools import compress
+from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import compress, repeat
 
 _AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 
@@ -47,7 +47,7 @@ class Forms:
 
     @property
     def kinds(self) -> Collection[bytes]:
-        """Each form once."""
+        """Each form once; among them may be some that no line has."""
         if self._kinds is None:
             self._kinds = set(self.of)
         return self._kinds
@@ -64,11 +64,15 @@ class Forms:
                 out[form] = [at]
         return out
 
+    def numbered(self, number_of: Mapping[bytes, int]) -> bytes:
+        """For each line the number of its form, 1 to 255; 0 for a form that has none."""
+        return bytes(map(number_of.get, self.of, repeat(0)))
+
     def behind(self, first: Sequence[bytes], wanted: Sequence[int]) -> "Forms":
         """Those of the lines ``first``, and then of the lines that stand at ``wanted``."""
         begin = Forms(first)
-        every = len(wanted) == len(self.of)
         whole = Forms(())
-        whole._of = begin.of + (self.of if every else [self.of[at] for at in wanted])
-        whole._kinds = {*begin.kinds, *self.kinds} if every else set(whole._of)
+        whole._of = begin.of + list(map(self.of.__getitem__, wanted))
+        # One of them may stand in none of the lines that are wanted: that costs nothing.
+        whole._kinds = {*begin.kinds, *self.kinds}
         return whole

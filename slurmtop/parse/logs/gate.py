@@ -10,7 +10,10 @@ one form and one writer in one block only the first and the last ones are shown.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
 
 from slurmtop.parse.logs.forms import Forms
 
@@ -39,7 +42,15 @@ _RANKS = re.compile(rb"[Rr](?:ank|ANK)\D{0,3}(\d+)")
 _HEAD = 400
 _PROCESS = re.compile(rb"[^\s:]{0,255}:\d{1,10}:\d{1,10} \[")
 
+#: A communicator is never dropped for another.
+_COMM = b" comm 0x"
+#: Groups of lines that are told apart by one byte.
+_MOST_MARKS = 255
+#: So few lines of a group are found one by one.
+_FEW = 256
+
 Mask = tuple[int, ...]
+T = TypeVar("T")
 
 
 class Gate:
@@ -87,13 +98,12 @@ class Gate:
                 wanted[form] = kind
         if not wanted:
             return {}
-        alike: dict[bytes, list[tuple[_Kind, list[int]]]] = {}
-        for form, places in forms.places(wanted).items():
-            kind = wanted[form]
-            alike.setdefault(kind.bare, []).append((kind, places))
+        alike: dict[bytes, list[_Kind]] = {}
+        for kind in wanted.values():
+            alike.setdefault(kind.bare, []).append(kind)
         out: dict[int, Mask] = {}
-        for parts in alike.values():
-            self._pick_alike(lines, parts, out)
+        for kinds, places in _groups(forms, list(alike.values())):
+            self._pick_alike(lines, forms, kinds, places, out)
         self._drop_passing(lines, out)
         return dict(sorted(out.items()))
 
@@ -124,27 +134,27 @@ class Gate:
     def _pick_alike(
         self,
         lines: Sequence[bytes],
-        parts: Sequence[tuple["_Kind", list[int]]],
+        forms: Forms,
+        kinds: Sequence["_Kind"],
+        places: "_Places",
         out: dict[int, Mask],
     ) -> None:
         """Lines that are the same without their digits: of each writer those at the ends."""
-        mask = parts[0][0].mask
+        mask = kinds[0].mask
         ends = _ENDS_PASSING if self._passing.issuperset(mask) else _ENDS_SHOWN
-        if sum(len(places) for _, places in parts) <= 2 * ends:
-            groups = [places for _, places in parts]
+        if places.count <= 2 * ends:
+            shown = places.all()
+        elif _one_writer(lines, kinds, places):
+            shown = places.ends(ends)
         else:
-            writers: dict[tuple[bytes, ...], list[int]] = {}
-            for kind, places in parts:
-                kind.by_writer(lines, places, writers)
-            groups = list(writers.values())
-            if len(parts) > 1:
-                for group in groups:
-                    group.sort()
-        for group in groups:
-            for at in group if len(group) <= 2 * ends else group[:ends] + group[-ends:]:
-                sure = self._sure(mask, lines[at])
-                if sure:
-                    out[at] = sure
+            shown = []
+            for of_one in _by_writer(lines, forms, kinds, places):
+                few = len(of_one) <= 2 * ends
+                shown += of_one if few else of_one[:ends] + of_one[-ends:]
+        for at in shown:
+            sure = self._sure(mask, lines[at])
+            if sure:
+                out[at] = sure
 
     def _learn(self, form: bytes) -> Mask:
         """Only words whose longest run of letters stands in one of the form's can be in it."""
@@ -186,49 +196,138 @@ class Gate:
 class _Kind:
     """All lines of one form: ``bare`` is the form without its digits."""
 
-    __slots__ = ("_form", "_spans", "bare", "mask")
+    __slots__ = ("_told", "bare", "form", "mask")
 
     def __init__(self, form: bytes, bare: bytes, mask: Mask) -> None:
+        self.form = form
         self.bare = bare
         self.mask = mask
-        self._form = form
-        self._spans: tuple[tuple[int, int], ...] | None = None
+        self._told: _Told | None = None
 
-    def by_writer(
-        self,
-        lines: Sequence[bytes],
-        places: list[int],
-        out: dict[tuple[bytes, ...], list[int]],
-    ) -> None:
-        """Add these places to those of the writers of their lines."""
-        form = self._form
-        if b" comm 0x" in form:
-            comms = [at for at in places if b" comm 0x" in lines[at]]
-            for at in comms:
-                out.setdefault((lines[at],), []).append(at)
-            places = sorted(set(places).difference(comms))
-        if self._spans is None:
-            self._spans = _writer_spans(form)
-        told = tuple(form[start:end] for start, end in self._spans)
-        numbered = [at for at, text in enumerate(told) if _ZERO in text]
-        if not numbered:
-            out.setdefault(told, []).extend(places)
-            return
-        # What stands between the first and the last of them may differ, too: that only makes
-        # more groups, which come together again.
-        first = min(self._spans[at][0] for at in numbered)
-        last = max(self._spans[at][1] for at in numbered)
-        texts = [lines[at][first:last] for at in places]
-        if len(set(texts)) == 1:
-            groups = {texts[0]: places}
-        else:
-            groups = {}
-            for text, at in zip(texts, places, strict=True):
-                groups.setdefault(text, []).append(at)
-        for group in groups.values():
-            line = lines[group[0]]
-            writer = tuple(line[start:end] for start, end in self._spans)
-            out.setdefault(writer, []).extend(group)
+    @property
+    def told(self) -> "_Told":
+        """What tells the writer of such a line from others."""
+        if self._told is None:
+            spans = _writer_spans(self.form)
+            texts = tuple(self.form[start:end] for start, end in spans)
+            self._told = _Told(spans, texts)
+        return self._told
+
+
+class _Told(NamedTuple):
+    """Where in a line stands what tells its writer, and the form of what stands there."""
+
+    spans: tuple[tuple[int, int], ...]
+    texts: tuple[bytes, ...]
+
+    def numbered(self) -> slice | None:
+        """The part of the line with all that may differ; None where nothing does.
+
+        What stands between the first and the last of them may differ, too: that only makes
+        more groups, which come together again.
+        """
+        spans = [span for span, text in zip(self.spans, self.texts, strict=True) if _ZERO in text]
+        if not spans:
+            return None
+        return slice(min(start for start, _ in spans), max(end for _, end in spans))
+
+    def writer(self, line: bytes) -> tuple[bytes, ...]:
+        return tuple(line[start:end] for start, end in self.spans)
+
+
+class _Places:
+    """Where in a block the lines of one group stand: ``marks`` holds a byte for each line."""
+
+    def __init__(self, marks: bytes, number: int) -> None:
+        self._marks = marks
+        self._number = number
+        self.count = marks.count(number)
+
+    def of(self, what: Iterable[T]) -> Iterator[T]:
+        """Of one thing for each line those of this group."""
+        only = bytes(self._number) + b"\1" + bytes(255 - self._number)
+        return compress(what, self._marks.translate(only))
+
+    def all(self) -> list[int]:
+        if self.count > _FEW:
+            return list(self.of(range(len(self._marks))))
+        found: list[int] = []
+        at = self._marks.find(self._number)
+        while at >= 0:
+            found.append(at)
+            at = self._marks.find(self._number, at + 1)
+        return found
+
+    def ends(self, count: int) -> list[int]:
+        """The first and the last ``count`` of them; there are at least twice as many."""
+        first: list[int] = []
+        last: list[int] = []
+        start, stop = 0, len(self._marks)
+        for _ in range(count):
+            first.append(self._marks.find(self._number, start))
+            last.append(self._marks.rfind(self._number, 0, stop))
+            start, stop = first[-1] + 1, last[-1]
+        return first + last[::-1]
+
+
+def _groups(
+    forms: Forms, alike: Sequence[Sequence[_Kind]]
+) -> Iterator[tuple[Sequence[_Kind], _Places]]:
+    """The places of each group of kinds that are the same without digits."""
+    for begin in range(0, len(alike), _MOST_MARKS):
+        part = alike[begin : begin + _MOST_MARKS]
+        numbers = {kind.form: at for at, kinds in enumerate(part, 1) for kind in kinds}
+        marks = forms.numbered(numbers)
+        for at, kinds in enumerate(part, 1):
+            yield kinds, _Places(marks, at)
+
+
+def _one_writer(lines: Sequence[bytes], kinds: Sequence[_Kind], places: _Places) -> bool:
+    """Is it plain that one writer wrote all of these lines?"""
+    told = kinds[0].told
+    if any(_COMM in kind.form or kind.told != told for kind in kinds):
+        return False
+    numbered = told.numbered()
+    return numbered is None or len(set(map(itemgetter(numbered), places.of(lines)))) == 1
+
+
+def _by_writer(
+    lines: Sequence[bytes], forms: Forms, kinds: Sequence[_Kind], places: _Places
+) -> Iterable[list[int]]:
+    """The places of each writer's lines, in order."""
+    parts: dict[bytes, list[int]] = {kind.form: [] for kind in kinds}
+    for at, form in zip(places.all(), places.of(forms.of), strict=True):
+        parts[form].append(at)
+    out: dict[tuple[bytes, ...], list[int]] = {}
+    for kind in kinds:
+        _add_writers(lines, kind, parts[kind.form], out)
+    for of_one in out.values():
+        of_one.sort()
+    return out.values()
+
+
+def _add_writers(
+    lines: Sequence[bytes],
+    kind: _Kind,
+    places: Sequence[int],
+    out: dict[tuple[bytes, ...], list[int]],
+) -> None:
+    """Add these places, all of one form, to those of the writers of their lines."""
+    if _COMM in kind.form:
+        comms = [at for at in places if _COMM in lines[at]]
+        for at in comms:
+            out.setdefault((lines[at],), []).append(at)
+        places = sorted(set(places).difference(comms))
+    told = kind.told
+    numbered = told.numbered()
+    if numbered is None:
+        out.setdefault(told.texts, []).extend(places)
+        return
+    groups: dict[bytes, list[int]] = {}
+    for at in places:
+        groups.setdefault(lines[at][numbered], []).append(at)
+    for group in groups.values():
+        out.setdefault(told.writer(lines[group[0]]), []).extend(group)
 
 
 def _writer_spans(form: bytes) -> tuple[tuple[int, int], ...]:

@@ -7,15 +7,14 @@ All of it is bounded, however long the log is. An attempt is told by lines such 
 """
 
 import re
-import statistics
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice
 
 from slurmtop.model.events.launch import WorkersRestart
 from slurmtop.model.events.slurm import Ending, StepEnded
-from slurmtop.model.trace import Event, Stamp, Where
+from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.forms import form_of
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.notable import notable_of
@@ -155,30 +154,32 @@ class Events:
 
 
 class Ends:
-    """The first and last lines of a source, and the times among them."""
+    """The first and last lines of a source, and the last time among them."""
 
     def __init__(self) -> None:
         self._head: list[Raw] = []
+        self._long: Block | None = None
         self._late: list[Raw] = []
-        self._newest: Block | None = None
         self._stamped: Where | None = None
 
     def see(self, block: Block) -> None:
         """All lines of a block."""
         if len(self._head) < _ENDS:
             missing = _ENDS - len(self._head)
-            self._head += _words(block, range(len(block.lines)), missing)
+            self._head += _first_words(block, missing)
         if block.end_place - block.place >= _LATE:
             # Nothing in front of it counts; its own last lines are looked for once, at the end.
-            self._late, self._newest = [], block
+            self._late, self._long = [], block
         else:
-            self._late = [*self._last_lines(), *_last_words(block)][-_LATE:]
-            self._newest = None
+            self._late = [*self._late, *_last_words(block, _LATE)][-_LATE:]
+            if len(self._late) == _LATE:
+                self._long = None
 
-    def _last_lines(self) -> list[Raw]:
-        if self._newest is not None:
-            self._late, self._newest = _last_words(self._newest), None
-        return self._late
+    def _last_lines(self, most: int) -> list[Raw]:
+        missing = most - len(self._late)
+        if self._long is None or missing <= 0:
+            return self._late[-most:]
+        return [*_last_words(self._long, missing), *self._late]
 
     def stamped(self, at: Where) -> None:
         if at.stamp is not None:
@@ -188,55 +189,48 @@ class Ends:
         """Errors and warnings among the first lines and the last ones."""
         # Of lines that are alike up to their numbers the first is told.
         ends: dict[bytes, Raw] = {}
-        for raw in (*self._head, *self._last_lines()):
+        for raw in self._head:
+            ends.setdefault(form_of(raw.data), raw)
+        if (block := self._long) is not None:
+            for at in _last_places(block, _LATE - len(self._late)):
+                form = form_of(block.last_state(at))
+                if form not in ends:
+                    ends[form] = block.states(at)[-1]
+        for raw in self._late:
             ends.setdefault(form_of(raw.data), raw)
         return tuple(where(raw) for raw in notable_of((raw.text(), raw) for raw in ends.values()))
 
     def tail(self, where: Callable[[Raw], Where]) -> tuple[Where, ...]:
         """The last few lines."""
-        return tuple(where(raw) for raw in self._last_lines()[-_SHOWN:])
+        return tuple(where(raw) for raw in self._last_lines(_SHOWN))
 
     def told(
         self, where: Callable[[Raw], Where]
-    ) -> tuple[Where | None, Where | None, Where | None, float | None]:
-        """First, last and last stamped line, and the usual time between stamped ones."""
-        last = self._last_lines()[-_ENDS:]
+    ) -> tuple[Where | None, Where | None, Where | None]:
+        """First, last and last stamped line."""
+        last = self._last_lines(_ENDS)
         if not last:
-            return None, None, None, None
-        head = [where(raw) for raw in self._head]
-        tail = [where(raw) for raw in last]
-        stamped = [at for at in tail if at.stamp is not None]
-        newest = stamped[-1] if stamped else self._stamped
-        gaps: list[float] = []
-        told = 0
-        overlap = {at.offset for at in head}
-        for part in (head, [at for at in tail if at.offset not in overlap]):
-            stamps = [at.stamp for at in part if at.stamp is not None]
-            told += len(stamps)
-            gaps += _gaps(stamps)
-        spacing_s = statistics.median(gaps) if told >= 3 and gaps else None
-        return head[0], tail[-1], newest, spacing_s
+            return None, None, None
+        ending = where(last[-1])
+        newest = ending
+        for raw in reversed(last[:-1]):
+            if newest.stamp is not None:
+                break
+            newest = where(raw)
+        return where(self._head[0]), ending, newest if newest.stamp is not None else self._stamped
 
 
-def _last_words(block: Block) -> list[Raw]:
-    return _words(block, range(len(block.lines) - 1, -1, -1), _LATE)[::-1]
+def _last_places(block: Block, most: int) -> list[int]:
+    """The last of its lines that hold words, in order."""
+    last = (at for at in range(len(block.lines) - 1, -1, -1) if block.lines[at].strip())
+    return list(islice(last, most))[::-1]
 
 
-def _words(block: Block, places: Iterable[int], most: int) -> list[Raw]:
-    """The first of these lines that hold words; of a bar its last state."""
-    out: list[Raw] = []
-    for at in places:
-        states = block.states(at)
-        if states:
-            out.append(states[-1])
-        if len(out) >= most:
-            break
-    return out
+def _last_words(block: Block, most: int) -> list[Raw]:
+    """The same, of a bar its last state."""
+    return [block.states(at)[-1] for at in _last_places(block, most)]
 
 
-def _gaps(stamps: Sequence[Stamp]) -> list[float]:
-    return [
-        max(0.0, later.seconds - earlier.seconds)
-        for earlier, later in pairwise(stamps)
-        if earlier.clock is later.clock
-    ]
+def _first_words(block: Block, most: int) -> list[Raw]:
+    first = (at for at, line in enumerate(block.lines) if line.strip())
+    return [block.states(at)[-1] for at in islice(first, most)]

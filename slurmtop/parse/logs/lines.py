@@ -40,6 +40,11 @@ def decoded(raw: bytes, *, finished: bool = True) -> str:
     return text[:LINE_LIMIT]
 
 
+def raw_text(raw: bytes) -> str:
+    """The text of one line, also without the zeros of a hole."""
+    return decoded(raw.replace(b"\0", b"") if b"\0" in raw else raw)
+
+
 class LineDecoder:
     """Turns blocks of a growing file into lines; holds what is not finished.
 

@@ -70,10 +70,17 @@ _INSIDE = re.compile(
     + r"|(?:slurmstepd|srun)(?:[-\[][\w.-]{1,64}\]?)?: (?=error|fatal|Job|Terminating|Force|First)"
     + r"|Traceback \(most recent call last\):"
 )
+#: Every match of it holds one of these, and most lines hold none.
+_INSIDE_WORDS = (
+    "]:", ">:", " pid=", ".cpp:", ".cc:", ".cxx:", ".cu:", ".h:", ".hpp:", ".py:", "NCCL ",
+    "slurmstepd", "srun", "Traceback (most",
+)  # fmt: skip
 
 
 def starts_inside(text: str, after: int) -> list[int]:
     """Where further messages begin in a line whose own prefixes end at ``after``."""
+    if all(text.find(word, after) < 0 for word in _INSIDE_WORDS):
+        return []
     found: list[int] = []
     end = after
     for match in _INSIDE.finditer(text, after):

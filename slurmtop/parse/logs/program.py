@@ -215,7 +215,7 @@ class ProgramReader:
 
     def _read(self, writer: tuple[object, ...], message: Message, shape: str) -> Iterator[Event]:
         text = message.text
-        if _OTHERS.search(text) or (_SETTINGS.search(text) and not _METRICS.search(text)):
+        if _OTHERS.search(text) or not (_METRICS.search(text) or not _SETTINGS.search(text)):
             return
         memory = memory_use(text)
         if memory is not None:

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate
 
-from slurmtop.parse.logs.lines import decoded
+from slurmtop.parse.logs.lines import raw_text
 
 #: Bytes kept of a line that does not end: more than is ever shown of one.
 _HELD = 17_000
@@ -40,8 +40,7 @@ class Raw:
 
     def text(self) -> str:
         """Without escapes and zeros, at most 4,000 characters."""
-        data = self.data
-        return decoded(data.replace(b"\0", b"") if b"\0" in data else data)
+        return raw_text(self.data)
 
 
 class Block:
@@ -107,11 +106,19 @@ class Block:
         """One line as it is."""
         return Raw(self.lines[index], *self.at(index), self.serial + index)
 
+    def last_state(self, index: int) -> bytes:
+        """One line, of a bar its last state; empty where it holds no words."""
+        line = self.lines[index]
+        if b"\r" in line:
+            line = next((one for one in reversed(line.split(b"\r")) if one.strip()), b"")
+        return b"" if line.isspace() else line
+
     def states(self, index: int) -> list[Raw]:
         """One line, a bar's states one by one; none without words."""
+        data = self.lines[index]
+        if b"\r" not in data:
+            return [] if not data or data.isspace() else [self.raw(index)]
         raw = self.raw(index)
-        if b"\r" not in raw.data:
-            return [] if not raw.data or raw.data.isspace() else [raw]
         out: list[Raw] = []
         offset = raw.offset
         for state in raw.data.split(b"\r"):

@@ -29,7 +29,7 @@ from slurmtop.parse.logs.peel import Prefix, inherit, peel, shown_text
 from slurmtop.parse.logs.program import ProgramReader
 from slurmtop.parse.logs.raws import Block, Raw, RawLines
 from slurmtop.parse.logs.readers import READERS
-from slurmtop.parse.logs.shape import NO_SHAPE, Shape, shape_of, width_of, without_border
+from slurmtop.parse.logs.shape import NO_SHAPE, Shape, shape_of_raw, width_of, without_border
 
 #: Read at a time, whatever the size of what is fed.
 _CHUNK = 1 << 19
@@ -59,7 +59,7 @@ class SourceReader:
         self._buffer = bytearray()
         self._shape: Shape = replace(NO_SHAPE, year=year)
         self._held: list[Raw] = []
-        self._open = self._open_readers()
+        self._open = [at for at, reader in enumerate(self._readers) if reader.open]
         self._all: Mask = tuple(range(len(self._readers)))
         self._ends = Ends()
         self._events = Events()
@@ -100,7 +100,7 @@ class SourceReader:
         for reader in self._readers:
             self._keep(reader.finish())
         self._keep(self._comm_calls())
-        first, last, last_stamped, spacing_s = self._ends.told(self._where_of)
+        first, last, last_stamped = self._ends.told(self._where_of)
         fields: dict[str, Any] = {
             "read_bytes": self._read,
             "lines": self._raws.count,
@@ -111,7 +111,6 @@ class SourceReader:
             "first": first,
             "last": last,
             "last_stamped": last_stamped,
-            "spacing_s": spacing_s,
             "tail": self._ends.tail(self._where_of),
             "notable": self._ends.notable(self._where_of),
             "dropped_events": self._events.dropped,
@@ -140,8 +139,8 @@ class SourceReader:
     def _learn(self, block: Block) -> None:
         lines = block.lines
         step = max(1, len(lines) // _SAMPLE)
-        sample = [raw.text() for at in range(0, len(lines), step) for raw in block.states(at)[-1:]]
-        shape = shape_of(sample, self._shape)
+        sample = [line for at in range(0, len(lines), step) if (line := block.last_state(at))]
+        shape = shape_of_raw(sample, self._shape)
         width = None
         if block.serial + len(lines) <= _MOST_PASTED:
             width = width_of(lines) if block.serial == 0 else self._shape.width
@@ -185,14 +184,12 @@ class SourceReader:
             mask = ()
         for message in self._messages(raw, parts):
             message = self._attempts.seen(message)
-            for index in sorted({*mask, *self._open}) if self._open else mask:
+            shown = sorted({*mask, *self._open}) if self._open else mask
+            for index in shown:
                 self._keep(self._readers[index].see(message))
-            self._open = self._open_readers()
+            self._open = [at for at in shown if self._readers[at].open]
         self._orders.more(1 - len(parts))
         return len(parts)
-
-    def _open_readers(self) -> list[int]:
-        return [at for at, reader in enumerate(self._readers) if reader.open]
 
     def _messages(self, raw: Raw, parts: list[str]) -> Iterable[Message]:
         """The messages of one line; the last of them goes on in the further parts."""
@@ -340,7 +337,7 @@ def _lines_of(held: list[Raw], block: Block, wanted: list[int] | range, forms: F
     lines = block.lines
     begin = [raw.data for raw in held]
     if b"\r" not in forms.text:
-        more = lines if len(wanted) == len(lines) else [lines[at] for at in wanted]
+        more = lines if len(wanted) == len(lines) else list(map(lines.__getitem__, wanted))
         return _Lines(held, begin + more, forms.behind(begin, wanted), block, wanted)
     data = begin
     places: list[int] = []

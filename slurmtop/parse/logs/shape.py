@@ -11,11 +11,12 @@ believed only where most lines begin with one and one of them comes again.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from slurmtop.parse.logs.lines import decoded
+from slurmtop.parse.logs.forms import form_of
+from slurmtop.parse.logs.lines import decoded, raw_text
 from slurmtop.parse.logs.stamps import year_in
 
 _MOST = 0.6
@@ -84,6 +85,23 @@ def shape_of(lines: Sequence[str], before: Shape = NO_SHAPE) -> Shape:
     )
 
 
+def shape_of_raw(lines: Sequence[bytes], before: Shape = NO_SHAPE) -> Shape:
+    """:func:`shape_of` of raw lines, each with words. Most of them are never decoded."""
+    if before.year is None or len(lines) < 2:
+        return shape_of([raw_text(line) for line in lines], before)
+    texts = [(raw_text(form), count) for form, count in Counter(map(form_of, lines)).items()]
+
+    def most(holds: Callable[[str], object]) -> bool:
+        return sum(count for text, count in texts if holds(text)) >= _MOST * len(lines)
+
+    shapes: list[Callable[[str], object]] = [_task, _named, _is_piped]
+    shapes += [form.match for form in _NUMBERINGS]
+    if any(map(most, shapes)):
+        return shape_of([raw_text(line) for line in lines], before)
+    # Whatever a shape is told by holds for most lines, and for all lines of a form or none.
+    return Shape(labels=before.labels, year=before.year)
+
+
 def width_of(lines: Sequence[bytes]) -> int | None:
     """The column at which a terminal broke these lines; None where nothing shows one."""
     sizes = [size for line in lines if (size := len(line)) and not line.isspace()]
@@ -130,11 +148,15 @@ def _task(line: str) -> re.Match[str] | None:
     return _TASK.match(line, time.end() if time else 0) or _TASK.match(line)
 
 
+def _named(line: str) -> re.Match[str] | None:
+    time = _TIME.match(line)
+    return _NAMED.match(line, time.end() if time else 0)
+
+
 def _labels(sample: Sequence[str]) -> frozenset[str]:
     names: Counter[str] = Counter()
     for line in sample:
-        time = _TIME.match(line)
-        found = _NAMED.match(line, time.end() if time else 0)
+        found = _named(line)
         if found is not None:
             names[found[1] or found[2]] += 1
     told = {

@@ -122,10 +122,10 @@ def test_a_number_that_is_known_behind_a_gap_is_kept() -> None:
     assert [(m.text, m.at.line) for m in found] == [("one", 1), ("nine", 9)]
 
 
-def test_a_source_tells_its_ends_and_its_rhythm() -> None:
+def test_a_source_tells_its_ends() -> None:
     lines = [f"2025-08-12 09:{n // 60:02d}:{n % 60:02d} step {n}" for n in range(0, 600, 10)]
     source = read("\n".join([*lines, "bye", ""]).encode(), name="logs/rank118.log")[1].sources[0]
-    assert (source.rank, source.host, source.spacing_s, source.cut) == (118, None, 10.0, False)
+    assert (source.rank, source.host, source.cut) == (118, None, False)
     assert source.last is not None
     assert source.last.text == "bye"
     assert source.last_stamped is not None
