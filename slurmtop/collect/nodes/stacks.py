@@ -60,18 +60,20 @@ done
 # Of the output: no spaces before a line, no member of a frame that is not read, newlines as \001,
 # in lines that one write takes. It ends with our mark, not with the pipe: that may never close.
 cut='
-function out(s) { printf "J %s %s\n", p, s; fflush() }
+function out(s) { if (s != "") { printf "J %s %s\n", p, s; fflush() } }
 index($0, mark " ") == 1 { rc = substr($0, length(mark) + 2) + 0; done = 1; exit }
 {
   sub(/^ +/, "")
   if ($0 ~ /^"(module|short_filename|locals|is_entry|pid|thread_id)": .*,$/) next
   if ($0 ~ /[Pp]ermission [Dd]enied|Operation not permitted|^sudo: /) denied = 1
   if (size > 1048576) next
-  size += length($0) + 1; held = held $0 "\001"
-  while (length(held) > 2000) { out(substr(held, 1, 2000)); held = substr(held, 2001) }
+  text = substr($0, 1, 1048576) "\001"; n = length(text); size += n
+  if (length(held) + n <= 2000) { held = held text; next }
+  out(held); held = ""
+  for (at = 1; at <= n; at += 2000) out(substr(text, at, 2000))
 }
 END {
-  if (held != "") out(held)
+  out(held)
   if (!done) exit 99
   if (rc && denied) exit 13
   exit rc
