@@ -26,6 +26,7 @@ from slurmtop.model.text import visible
 from slurmtop.parse.gpu.compute_apps import parse_compute_apps
 from slurmtop.parse.gpu.failures import explain_gpu_failure
 from slurmtop.parse.gpu.fields import fields_after_refusal
+from slurmtop.parse.gpu.node_gpus import in_the_way
 from slurmtop.parse.gpu.node_script import (
     NodeAnswer,
     OpenTool,
@@ -246,17 +247,6 @@ def _drop_field(memory: HostMemory, node: NodeGpus) -> bool:
         return False
     memory.fields = fewer
     return True
-
-
-def in_the_way(host: str, tools: tuple[OpenTool, ...]) -> NodeGpus:
-    """An earlier process of ours is still there: none is started beside it."""
-    answer, failure = explain_gpu_failure(PROGRAM, host, None, b"")
-    named = ", ".join(f"{one.pid} (state {one.state or '?'})" for one in tools) or "unknown"
-    says = (
-        f"The GPU driver on {visible(host)} does not answer: a process from before still hangs "
-        f"in it, pid {named}; no second one is started."
-    )
-    return NodeGpus(host=host, answer=answer, failure=replace(failure, sentence=says))
 
 
 def dead_node(host: str, waited_s: float) -> NodeGpus:

@@ -205,7 +205,7 @@ libraries() {
 # Counters first. What asks the kernel for more (io, syscall) may wait for a process that waits
 # itself: it comes last, and a second time only where the first one was quick.
 _MAIN = r"""
-[ -z "$lim" ] || lim='timeout -k 1 2'
+if [ -z "$lim" ]; then say limits none; else lim='timeout -k 1 2'; fi
 pids="$*"; early=${pids%"$late"}
 wait_for() {
   if [ -z "$lim" ]; then cat; else

@@ -82,20 +82,20 @@ def parse_processes(stdout: bytes, host: str, at: datetime) -> NodeProcesses:
             told[name] = value
         elif kind == "N":
             uid, _, user = rest.partition(" ")
-            users[_number(uid) or 0] = user
+            users[number(uid) or 0] = user
         else:
             _take(kind, rest, seen)
     found = {pid: one for pid, one in seen.items() if one.start_after == one.start_ticks}
     placed = _places(found)
     ours = _our_own(found, placed, told)
-    hz, uptime = _number(told.get("hz", "")), _seconds(told.get("uptime", ""))
+    hz, uptime = number(told.get("hz", "")), _seconds(told.get("uptime", ""))
     processes = tuple(
         _process(host, pid, one, placed[pid], users, _started(one.start_ticks, hz, uptime, at))
         for pid, one in sorted(found.items())
         if pid not in ours
     )
-    seconds = _number(told.get("time", ""))
-    me = found.get(_number(told.get("self", "")) or 0)
+    seconds = number(told.get("time", ""))
+    me = found.get(number(told.get("self", "")) or 0)
     inside = None if me is None else _CGROUP.search(me.cgroup)
     return NodeProcesses(
         host=host,
@@ -106,18 +106,18 @@ def parse_processes(stdout: bytes, host: str, at: datetime) -> NodeProcesses:
         complete=whole and "cut" not in told,
         hidden="hidden" in told,
         inside=None if inside is None else inside[1],
-        ptrace_scope=_number(told.get("ptrace", "")),
+        ptrace_scope=number(told.get("ptrace", "")),
     )
 
 
 def _take(kind: str, rest: str, seen: dict[int, _Seen]) -> None:
     word, _, rest = rest.partition(" ")
-    pid = _number(word)
+    pid = number(word)
     if pid is None:
         return
     if kind == "S":
         ticks, ppid, state, name = (*rest.split(" ", 3), "", "", "", "")[:4]
-        start, parent = _number(ticks), _number(ppid)
+        start, parent = number(ticks), number(ppid)
         if start is not None and parent is not None:
             seen[pid] = _Seen(start, parent, state[:1] or "?", _text(name))
         return
@@ -125,7 +125,7 @@ def _take(kind: str, rest: str, seen: dict[int, _Seen]) -> None:
     if one is None:
         return
     if kind == "T":
-        one.start_after = _number(rest)
+        one.start_after = number(rest)
     elif kind == "U":
         one.status = rest.split(" ")
     elif kind == "C":
@@ -151,15 +151,15 @@ def _process(
     started_at: datetime | None,
 ) -> NodeProcess:
     uid, caught, ignored, threads, inner = (*one.status, *[""] * 5)[:5]
-    number = _number(uid)
-    inside = [_number(word) for word in inner.split(",")][1:]
+    owner = number(uid)
+    inside = [number(word) for word in inner.split(",")][1:]
     return NodeProcess(
         host=host,
         pid=pid,
         start_ticks=one.start_ticks,
         ppid=one.ppid,
-        uid=number,
-        user=None if number is None else users.get(number),
+        uid=owner,
+        user=None if owner is None else users.get(owner),
         state=one.state,
         name=one.name,
         argv=tuple(one.argv),
@@ -169,7 +169,7 @@ def _process(
         env=None if one.env is None else tuple(sorted(one.env.items())),
         caught=_mask_bits(caught),
         ignored=_mask_bits(ignored),
-        threads=_number(threads),
+        threads=number(threads),
         inner_pids=tuple(found for found in inside if found is not None),
     )
 
@@ -195,7 +195,7 @@ def _own_place(one: _Seen) -> tuple[str | None, str | None]:
         return group[1], _STEPS.get(step, step) if step else None
     env = one.env or {}
     job = env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID") or ""
-    if _number(job) is None:
+    if number(job) is None:
         return None, None
     step = env.get("SLURM_STEP_ID") or env.get("SLURM_STEPID")
     # Slurm gives a batch script no number of a step.
@@ -212,7 +212,7 @@ def _our_own(
     children: dict[int, list[int]] = {}
     for pid, one in found.items():
         children.setdefault(one.ppid, []).append(pid)
-    me = _number(told.get("self", ""))
+    me = number(told.get("self", ""))
     roots = {pid for pid, one in found.items() if pid == me or _is_our_script(one.argv)}
     doors: set[int] = set()
     for pid in roots:
@@ -274,7 +274,8 @@ def _mask_bits(text: str) -> int | None:
     return int(text, 16) if re.fullmatch(r"[0-9a-fA-F]{1,32}", text) else None
 
 
-def _number(text: str) -> int | None:
+def number(text: str) -> int | None:
+    """A plain number of up to twenty digits; None for all else."""
     return int(text) if len(text) <= _LONGEST_NUMBER and text.isascii() and text.isdigit() else None
 
 
