@@ -13,6 +13,7 @@ from typing import Protocol
 from slurmtop.control.actions import Action, Asker, Saving, Target
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
+from slurmtop.model.verdict import State, Verdict
 
 #: Bundles for one action: all are made at once, each opens its ways to its own nodes.
 AT_MOST = 4
@@ -39,6 +40,11 @@ class SaveFirst(Protocol):
 async def save_nothing(wanted: Sequence[Saving]) -> Kept:
     """Where nobody handed in how to save."""
     return Kept(trouble="what is known cannot be saved here")
+
+
+def is_suspect(verdict: Verdict) -> bool:
+    """Does the last verdict on a job say that there is something to find out?"""
+    return verdict.state in (State.HUNG, State.FAILED, State.SLOW)
 
 
 def savings(targets: Sequence[Target], asker: Asker) -> tuple[Saving, ...]:

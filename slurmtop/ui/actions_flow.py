@@ -13,7 +13,7 @@ from slurmtop.control.outcome import Outcome
 from slurmtop.control.plan import read_only_text
 from slurmtop.control.prepare import Request, prepare
 from slurmtop.model.ids import JobKey
-from slurmtop.model.job import Job, Step
+from slurmtop.model.job import Job, Phase, Step
 from slurmtop.ui.present.action_words import doing_text, whom_text
 from slurmtop.ui.present.leaving import Underway
 from slurmtop.ui.present.outcome import Progress, begun
@@ -22,7 +22,7 @@ from slurmtop.ui.present.selection import jobs_text
 from slurmtop.ui.screens.asking import AskingScreen
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
-from slurmtop.ui.screens.unlogged import UnloggedScreen
+from slurmtop.ui.screens.unlogged import UnloggedScreen, UnsavedScreen
 
 if TYPE_CHECKING:
     from slurmtop.ui.app import SlurmtopApp
@@ -43,7 +43,8 @@ class Selection:
     acts on. ``on_outcome`` is called with what was read back. ``last_nodes`` is where the job
     ran last, as a host list, "" where that is not known. ``hidden`` are those of ``jobs`` that
     are marked and that a filter hides. ``left`` says of jobs that are not among ``jobs`` why
-    not, as a sentence without an end: "job 4711 has left the queue".
+    not, as a sentence without an end: "job 4711 has left the queue". ``suspects`` are those that
+    hang, fail or crawl as far as the last verdict on them goes.
     """
 
     jobs: tuple[Job, ...]
@@ -54,6 +55,18 @@ class Selection:
     last_nodes: str = ""
     hidden: frozenset[JobKey] = frozenset()
     left: str = ""
+    suspects: frozenset[JobKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Without:
+    """What a person has said that an action may be done without."""
+
+    log: bool = False
+    save: bool = False
+
+
+_WITH_ALL = _Without()
 
 
 def asker_of(app: "SlurmtopApp", selection: Selection) -> Asker:
@@ -67,7 +80,14 @@ def asker_of(app: "SlurmtopApp", selection: Selection) -> Asker:
         read_only_from=services.config.read_only_from,
         one_call=services.one_call,
         verdict=selection.verdict,
+        suspects=selection.suspects | {job.key for job in selection.jobs if _failed(job)},
+        save_folder=services.save_folder,
     )
+
+
+def _failed(job: Job) -> bool:
+    """Slurm's own word that something went wrong: its log may be overwritten by the next run."""
+    return job.state.phase is Phase.FAILED
 
 
 def known_jobs(app: "SlurmtopApp", selection: Selection) -> tuple[Job, ...]:
@@ -177,21 +197,24 @@ def confirm_and_do(
 ) -> None:
     """Show the dialog; only an explicit yes goes on."""
 
+    screen = ConfirmScreen(action, hidden)
+
     def decided(yes: bool | None) -> None:
         if yes is True:
-            _start(app, action, on_outcome, without_log=False)
+            # The person may have left out what is saved first.
+            _start(app, screen.action, on_outcome, _WITH_ALL)
 
-    app.push_screen(ConfirmScreen(action, hidden), decided)
+    app.push_screen(screen, decided)
 
 
 def _start(
-    app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | None, *, without_log: bool
+    app: "SlurmtopApp", action: Action, on_outcome: OnOutcome | None, without: _Without
 ) -> None:
     now, dry_run = app.services.clock.now(), app.services.dry_run
     screen = OutcomeScreen(begun(action, now, dry_run=dry_run))
     app.push_screen(screen)
     app.run_worker(
-        _do(app, action, screen, on_outcome, without_log),
+        _do(app, action, screen, on_outcome, without),
         group="act",
         name=f"{action.kind}",
         exit_on_error=False,
@@ -203,7 +226,7 @@ async def _do(
     action: Action,
     screen: OutcomeScreen,
     on_outcome: OnOutcome | None,
-    without_log: bool,
+    without: _Without,
 ) -> None:
     def same(target: Target) -> bool:
         book = app.book
@@ -215,7 +238,11 @@ async def _do(
     app.underway.append(underway)
     try:
         done = await app.services.executor.execute(
-            action, still_same=same, without_log=without_log, sent=underway.heard
+            action,
+            still_same=same,
+            without_log=without.log,
+            without_save=without.save,
+            sent=underway.heard,
         )
     except Exception as error:
         failure = f"slurmtop failed, so what became of it is not known: {error!r}"
@@ -226,8 +253,13 @@ async def _do(
         app.underway.remove(underway)
     outcome = screen.progress.outcome
     if outcome is not None:
-        if outcome.unlogged is not None and not without_log:
-            await _ask_again(app, screen, action, outcome.unlogged, on_outcome)
+        if outcome.unlogged is not None and not without.log:
+            unlogged = UnloggedScreen(action, outcome.unlogged)
+            await _ask_again(app, screen, unlogged, on_outcome, replace(without, log=True))
+            return
+        if outcome.unsaved is not None and not without.save:
+            unsaved = UnsavedScreen(action, outcome.unsaved)
+            await _ask_again(app, screen, unsaved, on_outcome, replace(without, save=True))
             return
         if on_outcome is not None:
             on_outcome(outcome)
@@ -238,21 +270,22 @@ async def _do(
 async def _ask_again(
     app: "SlurmtopApp",
     screen: OutcomeScreen,
-    action: Action,
-    why: str,
+    question: UnloggedScreen | UnsavedScreen,
     on_outcome: OnOutcome | None,
+    without: _Without,
 ) -> None:
-    """Nothing was done, because it could not be written down: does the person want it still?"""
+    """Nothing was done, because it could not be written down, or what is known not be saved: does
+    the person want it still?"""
 
     def decided(yes: bool | None) -> None:
         if yes is True:
-            _start(app, action, on_outcome, without_log=True)
+            _start(app, question.action, on_outcome, without)
 
     if screen.closed:
         await _no_dialog(app)
     else:
         screen.action_close()
-    app.push_screen(UnloggedScreen(action, why), decided)
+    app.push_screen(question, decided)
 
 
 async def _show_again(app: "SlurmtopApp", screen: OutcomeScreen) -> None:

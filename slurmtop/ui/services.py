@@ -4,7 +4,7 @@ The screens never open a socket or start a process: they know these protocols on
 test, a replay and the demo hand in their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +14,7 @@ from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
+from slurmtop.model.live import LiveFacts
 from slurmtop.model.look import HostLook
 from slurmtop.model.node import Node
 from slurmtop.model.ports import Clock, Runner
@@ -112,12 +113,25 @@ class JudgeLogsAgain(Protocol):
     async def __call__(self, facts: JobFacts) -> LogsSay | None: ...
 
 
+class LookAtNodes(Protocol):
+    """Looks at the processes of a running job on its nodes: all that is known so far, at every
+    news, until two rounds have told whether anything moves (or one that nothing is wrong).
+
+    ``asked``: a person wants it: two rounds, with stacks, also of a job that nobody suspects. It
+    never raises for a node that does not answer. Closing the iterator ends every question that is
+    on its way and leaves nothing on any node.
+    """
+
+    def __call__(self, facts: JobFacts, *, asked: bool) -> AsyncGenerator[LiveFacts, None]: ...
+
+
 class ActionExecutor(Protocol):
     """Does a confirmed action and reads back what became of it.
 
     ``still_same`` is asked about every job right before anything runs. ``without_log`` does
-    it also where it cannot be written down: only after a person was asked once more. ``sent``
-    is told how many commands were handed over and how many there are.
+    it also where it cannot be written down, ``without_save`` where what is known cannot be saved
+    first: only after a person was asked once more. ``sent`` is told how many commands were
+    handed over and how many there are.
     """
 
     async def execute(
@@ -126,6 +140,7 @@ class ActionExecutor(Protocol):
         *,
         still_same: "Callable[[Target], bool] | None" = None,
         without_log: bool = False,
+        without_save: bool = False,
         sent: "Callable[[int, int], None] | None" = None,
     ) -> "Outcome": ...
 
@@ -165,6 +180,8 @@ class Services:
     """What a plan may ask Slurm before its dialog opens."""
     judge_logs: JudgeLogsAgain | None = None
     """None where logs are only looked at (in tests of screens)."""
+    look_at_nodes: LookAtNodes | None = None
+    """None where the processes on nodes cannot be looked at."""
     watch_gpus: WatchGpus | None = None
     """None where nothing can be asked of nodes (a recording without them, a site that forbids)."""
     open_nodes: OpenNodes | None = None
@@ -181,6 +198,8 @@ class Services:
     cluster: str = ""
     cluster_label: str = ""
     read_only: bool = False
+    save_folder: str = ""
+    """Where what is known of a suspect is saved before it is ended; "" where nothing is."""
     dry_run: bool = False
     """Actions are asked and shown, and nothing is run."""
     demo: str = ""

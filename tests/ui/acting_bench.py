@@ -22,8 +22,10 @@ class Does:
     def __init__(self) -> None:
         self.actions: list[Action] = []
         self.without_log: list[bool] = []
+        self.without_save: list[bool] = []
         self.same: list[bool] = []
         self.unlogged: str | None = None
+        self.unsaved: str | None = None
         self.result: Callable[[Target], Result] = lambda target: Result.DONE
 
     async def execute(
@@ -32,19 +34,24 @@ class Does:
         *,
         still_same: Callable[[Target], bool] | None = None,
         without_log: bool = False,
+        without_save: bool = False,
         sent: Callable[[int, int], None] | None = None,
     ) -> Outcome:
         self.actions.append(action)
+        self.without_save.append(without_save)
         self.without_log.append(without_log)
         assert still_same is not None
         self.same += [still_same(target) for target in action.targets]
         if self.unlogged is not None and not without_log:
             return Outcome(action=action, unlogged=self.unlogged, started_at=START)
+        if self.unsaved is not None and action.saves and not without_save:
+            return Outcome(action=action, unsaved=self.unsaved, started_at=START)
         jobs = tuple(
             JobOutcome(target, self.result(target), self._sentence(action, target))
             for target in action.targets
         )
-        return Outcome(action=action, jobs=jobs, started_at=START, took_s=3.0)
+        saved = () if without_save else tuple(one.path for one in action.saves)
+        return Outcome(action=action, jobs=jobs, saved=saved, started_at=START, took_s=3.0)
 
     def _sentence(self, action: Action, target: Target) -> str:
         result = self.result(target)

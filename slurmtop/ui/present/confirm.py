@@ -6,6 +6,7 @@ from datetime import datetime
 
 from slurmtop.control.actions import Action, Kind, Target
 from slurmtop.control.commands import excluded_after
+from slurmtop.control.save_first import saving_lines
 from slurmtop.model.ids import JobKey
 from slurmtop.model.snapshot import SourceHealth
 from slurmtop.model.text import fit, visible
@@ -26,11 +27,19 @@ _MILD = frozenset({Kind.HOLD, Kind.RELEASE, Kind.EXCLUDE})
 
 
 def body_lines(
-    action: Action, now: datetime, width: int, user: str, hidden: Collection[JobKey] = ()
+    action: Action,
+    now: datetime,
+    width: int,
+    user: str,
+    hidden: Collection[JobKey] = (),
+    *,
+    keys: bool = False,
+    left_out: bool = False,
 ) -> tuple[Line, ...]:
     """Everything about the action; what matters most comes first, all of it is there.
 
-    ``hidden`` are the jobs that were marked and that a filter hides.
+    ``hidden`` are the jobs that were marked and that a filter hides. ``keys``: the key that leaves
+    the saving out is told; ``left_out``: it was pressed.
     """
     commands, cut = _commands(action, width)
     out: list[Line] = _hidden_lines(action, hidden, width)
@@ -43,12 +52,26 @@ def body_lines(
         out.append(((f"  … and {plural(len(targets) - len(shown), 'more row')}", "dim"),))
     out.append(_reach_line(action))
     out.extend(_change_line(action, width))
+    out.extend(save_lines(action, width, keys=keys, left_out=left_out))
     if action.reactions:
         out.extend(_wrapped(sum_text(action.reactions), width, worst_role(action.reactions)))
     for warning in _ordered(action.warnings)[:SHOWN_WARNINGS]:
         out.extend(_wrapped(f"! {visible(warning)}", width, "warn"))
     out.extend(_rest(action, now, width, cut, len(shown)))
     return tuple(cut_line(line, width) for line in out)
+
+
+def save_lines(action: Action, width: int, *, keys: bool, left_out: bool) -> list[Line]:
+    """What is saved before anything is done, and how that is left out."""
+    if left_out:
+        text = "! nothing is saved first: what is known is lost with the job (s = save it)"
+        return _wrapped(text, width, "warn")
+    more = "; s = do not save" if keys else ""
+    return [
+        line
+        for text in saving_lines(action)
+        for line in _wrapped(f"First: {text}{more}", width, "")
+    ]
 
 
 def _hidden_lines(action: Action, hidden: Collection[JobKey], width: int) -> list[Line]:

@@ -84,6 +84,16 @@ def unlogged_lines(action: Action, why: str, width: int) -> tuple[Line, ...]:
     return tuple(cut_line(line, width) for line in out)
 
 
+def unsaved_lines(action: Action, why: str, width: int) -> tuple[Line, ...]:
+    """As :func:`unlogged_lines`, where what is known of the job could not be saved."""
+    out = _text("Nothing was done yet.", width, "")
+    out.extend(_text(visible(why), width, "bad"))
+    out.extend(_commands(action, width))
+    out.extend(_text("Do it all the same? What is known is lost with the job.", width, "strong"))
+    out.extend(_text("y = yes, n or esc = no", width, "strong"))
+    return tuple(cut_line(line, width) for line in out)
+
+
 def close_text(progress: Progress) -> str:
     """How to close it, and what that means."""
     return "esc closes" if progress.over else "esc closes this, it goes on"
@@ -99,6 +109,9 @@ def _running(progress: Progress, now: datetime, width: int) -> list[Line]:
     since = (now - progress.started_at).total_seconds() if progress.started_at else 0.0
     text = f"{running_text(progress.action)} … for {ago_text(since)}"
     out = _text(text, width, "busy")
+    if progress.action.saves:
+        kept = ", ".join(visible(one.path) for one in progress.action.saves)
+        out.extend(_text(f"what is known is saved first: {kept}", width, "dim", "  "))
     return [*out, *_commands(progress.action, width)]
 
 
@@ -122,9 +135,11 @@ def _outcome(outcome: Outcome, width: int) -> list[Line]:
     ordered = sorted(outcome.jobs, key=lambda job: _WORST_FIRST.index(job.result))
     for job in ordered:
         out.extend(_text(_job_text(job), width, _role(outcome.action.kind, job.result)))
+    for path in outcome.saved:
+        out.extend(_text(f"saved first: {visible(path)}", width, "dim", "  "))
     if outcome.dry_run:
         out.extend(_commands(outcome.action, width))
-    elif outcome.refused is None and outcome.unlogged is None:
+    elif outcome.begun_not is None:
         out.extend(_commands(outcome.action, width))
         out.append(((f"  read back after {ago_text(outcome.took_s)}", "dim"),))
     return out

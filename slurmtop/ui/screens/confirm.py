@@ -1,6 +1,7 @@
 """The one dialog before anything is changed on the cluster. It decides; it does nothing."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on
@@ -39,13 +40,24 @@ class TypedConfirmation(Input):
         event.stop()
         cast("ConfirmScreen", self.screen).say("pasted text does not confirm: type it")
 
+    async def _on_key(self, event: events.Key) -> None:
+        screen = cast("ConfirmScreen", self.screen)
+        if event.key == "s" and screen.can_save:
+            # No id and no count holds an s.
+            event.prevent_default()
+            event.stop()
+            screen.action_save()
+            return
+        await super()._on_key(event)
+
 
 class ConfirmScreen(ModalScreen[bool]):
     """Dismisses with True only after an explicit yes; anything else is False.
 
     The screen reads the queue that it was opened over: when a job of ``action`` ends,
     leaves or becomes another run meanwhile, it says so, and once none is left as shown
-    there is no yes any more. ``hidden`` are the marked jobs that a filter hides.
+    there is no yes any more. ``hidden`` are the marked jobs that a filter hides. Where what is
+    known is saved first, ``s`` leaves that out: ``action`` is then without it.
     """
 
     DEFAULT_CSS = """
@@ -68,6 +80,7 @@ class ConfirmScreen(ModalScreen[bool]):
         Binding("escape", "no", "no", show=False),
         Binding("n", "no", "no", show=False),
         Binding("y", "yes", "yes", show=False),
+        Binding("s", "save", "save first or not", show=False),
         Binding("left,right", "other_button", "other button", show=False),
         Binding("up", "scroll_body('up')", "up", show=False),
         Binding("down", "scroll_body('down')", "down", show=False),
@@ -78,6 +91,7 @@ class ConfirmScreen(ModalScreen[bool]):
     def __init__(self, action: Action, hidden: Collection[JobKey] = ()) -> None:
         super().__init__()
         self.action = action
+        self._saves = action.saves
         self._hidden = hidden
         self.changes: tuple[Change, ...] = ()
         self._said = ""
@@ -168,7 +182,10 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def _body_lines(self, width: int) -> tuple[Line, ...]:
         user, now = self._tool.services.user, self._tool.known_at()
-        return present.body_lines(self.action, now, width, user, self._hidden)
+        left_out = self.can_save and not self.action.saves
+        return present.body_lines(
+            self.action, now, width, user, self._hidden, keys=True, left_out=left_out
+        )
 
     def _news_lines(self, width: int) -> tuple[Line, ...]:
         tool = self._tool
@@ -220,6 +237,19 @@ class ConfirmScreen(ModalScreen[bool]):
     def _confirm(self) -> None:
         if not self._nothing_left:
             self.dismiss(True)
+
+    @property
+    def can_save(self) -> bool:
+        """Is there anything that may be saved first, or be left out?"""
+        return bool(self._saves)
+
+    def action_save(self) -> None:
+        """Leave out what would be saved first, or take it in again."""
+        if self.can_save:
+            saves = () if self.action.saves else self._saves
+            self.action = replace(self.action, saves=saves)
+            self._body.rebuild()
+            self._fit()
 
     def action_other_button(self) -> None:
         """Move between No and Yes."""

@@ -1,5 +1,6 @@
 """The keys of the Job screen: for the tab that is shown, and what the acting ones are for."""
 
+from slurmtop.control.save_first import is_suspect
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
@@ -17,7 +18,7 @@ from slurmtop.ui.widgets.why_view import WhyView
 COPY_WIDTH = 400
 #: Actions of one tab only.
 TAB_ACTIONS = {
-    "Why": frozenset({"open_item"}),
+    "Why": frozenset({"open_item", "look_at_nodes"}),
     "Logs": frozenset(
         {"follow", "other_stream", "search", "next_match", "previous_match", "first_error"}
     ),
@@ -121,6 +122,7 @@ def selection_of(
         siblings=facts.siblings if facts is not None else (),
         verdict=first_line(verdict) if verdict is not None else None,
         last_nodes=_last_nodes(job, facts),
+        suspects=frozenset({key}) if verdict is not None and is_suspect(verdict) else frozenset(),
     )
 
 
