@@ -183,6 +183,15 @@ KEYS: tuple[Key, ...] = (
         footer=True,
     ),
     Key(
+        "why.look",
+        ("p",),
+        "look_at_nodes",
+        "processes",
+        "Look at its processes on the nodes now: two looks, with stacks",
+        "why",
+        footer=True,
+    ),
+    Key(
         "gpus.metric",
         ("m",),
         "next_metric",

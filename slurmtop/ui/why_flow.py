@@ -15,7 +15,7 @@ from slurmtop.control.wish import Wish, wish_of
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.text import visible
-from slurmtop.model.verdict import Evidence, Missing, NextStep, Verdict
+from slurmtop.model.verdict import Evidence, Missing, NextStep, SourceFate, Verdict
 from slurmtop.parse.mask import mask_text
 from slurmtop.parse.slurm.ids import key_of, looks_like_job_id, parse_job_id
 from slurmtop.ui import choices_flow
@@ -35,10 +35,10 @@ _CHOOSES: dict[Kind, Callable[..., None]] = {Kind.REQUEUE: choices_flow.requeue}
 
 
 def open_item(screen: "JobKeys", item: Item) -> None:
-    """Do what ``enter`` does with a proof, an unread source or a step."""
+    """Do what ``enter`` does with a proof, a source that did not answer, or a step."""
     if isinstance(item, Evidence):
         _open_proof(screen, item)
-    elif isinstance(item, Missing):
+    elif isinstance(item, Missing | SourceFate):
         _copy(screen, item.command or "")
     else:
         do_step(screen, item)

@@ -110,7 +110,7 @@ class JobBench(Bench):
 def judge_as(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> None:
     """Let the screen show a fixed verdict: how one is found is tested elsewhere."""
     judge: Callable[[JobFacts], Verdict] = lambda facts: verdict  # noqa: E731
-    monkeypatch.setattr("slurmtop.ui.screens.job.explain_job", judge)
+    monkeypatch.setattr("slurmtop.ui.screens.job_judging.explain_job", judge)
 
 
 def part_text(app: App[Any], selector: str) -> str:

@@ -87,7 +87,9 @@ class WhyBench(JobBench):
         self.verdict = verdict
         say = LogsSay(verdict=verdict, tables=(TABLE,))
         self.facts.given["logs_say"] = say
-        monkeypatch.setattr("slurmtop.ui.screens.job.explain_job", lambda facts: self.verdict)
+        monkeypatch.setattr(
+            "slurmtop.ui.screens.job_judging.explain_job", lambda facts: self.verdict
+        )
 
     async def on_spot(self, pilot: Pilot[None], item: object) -> JobScreen:
         """Open the job and bring the cursor to ``item``."""

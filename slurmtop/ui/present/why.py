@@ -9,6 +9,7 @@ from datetime import datetime, tzinfo
 from typing import TypeVar
 
 from slurmtop.model.collective_table import Table
+from slurmtop.model.live import LiveFacts
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text
 from slurmtop.model.verdict import (
@@ -19,13 +20,18 @@ from slurmtop.model.verdict import (
     Evidence,
     Missing,
     NextStep,
+    SourceFate,
     State,
     Verdict,
 )
+from slurmtop.triage.sources import folded
 from slurmtop.triage.words import first_line, four_lines, place_text
 from slurmtop.ui.present.collectives import collective_lines
 from slurmtop.ui.present.job import moment_text
+from slurmtop.ui.present.looking import AgeOf, LookState, look_line, looked_line
+from slurmtop.ui.present.sources import answered_lines, fate_lines, unanswered
 from slurmtop.ui.present.spans import Line, cut_line, join_in_rows, plain, wrap
+from slurmtop.ui.present.where_ranks import RankRow, rank_lines
 
 STATE_ROLES = {
     State.PENDING: "wait",
@@ -66,9 +72,19 @@ class WhyState:
     """One more answer that a key asked for, e.g. the expected start."""
     tables: tuple[Table, ...] = ()
     """The collectives of the newest run, as far as its logs tell."""
+    live: LiveFacts | None = None
+    """What its nodes told, however long ago."""
+    rows: tuple[RankRow, ...] = ()
+    """Where its ranks stood at the newest of these looks."""
+    stale: str = ""
+    """Why ``live`` says nothing of now; the verdict is then made without it."""
+    look: LookState | None = None
+    """The look at its nodes that goes on, or how the last one ended."""
+    may_look: bool = False
+    """Can its nodes be looked at from here?"""
 
 
-Item = Evidence | Missing | NextStep
+Item = Evidence | Missing | NextStep | SourceFate
 """What a key can act on."""
 
 
@@ -100,11 +116,14 @@ def why_page(
     zone: tzinfo | None = None,
     *,
     age_s: float | None = None,
+    age_of: AgeOf | None = None,
 ) -> Page:
     """The whole tab, each line at most ``width`` cells.
 
-    ``age_s`` is how long ago the verdict was made, as its reader felt it.
+    ``age_s`` is how long ago the verdict was made, as its reader felt it; ``age_of`` tells that of
+    any moment, where it is not simply up to ``now``.
     """
+    ages = age_of or (lambda at: (now - at).total_seconds())
     out: list[Line] = []
     spots: list[Spot] = []
     verdict = state.verdict
@@ -114,13 +133,13 @@ def why_page(
             out.append(((f"judged {ago_text(age_s)} ago: r judges again", "warn"),))
     if state.note:
         out.extend(_text(visible(state.note), width, "strong"))
-    status = _status(state, now)
-    if status:
-        out.append(status)
+    out.extend(line for line in (_status(state, now), _looking(state, ages)) if line)
     if verdict is not None:
         out.extend(_judgement(verdict, now, width, zone, age_s))
         out.extend(_culprits(verdict.culprits, width))
         named = {one.rank for one in verdict.culprits if one.rank is not None}
+        pids = {(one.host, one.pid) for one in verdict.culprits if one.host and one.pid is not None}
+        out.extend(rank_lines(state.rows, named, pids, width, stale=state.stale))
         out.extend(collective_lines(state.tables, named, width))
 
         def proof(item: Evidence) -> list[Line]:
@@ -130,10 +149,11 @@ def why_page(
         _list(out, spots, "Against", verdict.against[:EVIDENCE_LIMIT], proof)
         _list(out, spots, "Not read", verdict.missing, lambda item: _missing(item, width))
         _list(out, spots, "Do now", verdict.next, lambda item: _next(item, width))
+        _sources(out, spots, folded(verdict.sources), width)
     return Page(tuple(cut_line(line, width) for line in out), tuple(spots))
 
 
-T = TypeVar("T", Evidence, Missing, NextStep)
+T = TypeVar("T", Evidence, Missing, NextStep, SourceFate)
 
 
 def _list(
@@ -145,13 +165,24 @@ def _list(
 ) -> None:
     """A heading and its items, each a spot where a key can do something with it."""
     for number, item in enumerate(items):
-        if not number:
+        if title and not number:
             out.extend(_heading(title))
         first = len(out)
         out.extend(lines_of(item))
-        if not isinstance(item, Missing) or item.command:
+        if not isinstance(item, Missing | SourceFate) or item.command:
             nth = sum(spot.item == item for spot in spots)
             spots.append(Spot(item, first, len(out), nth))
+
+
+def _sources(
+    out: list[Line], spots: list[Spot], sources: tuple[SourceFate, ...], width: int
+) -> None:
+    """Who answered, in a line; then who did not, why, and what opens it."""
+    if not sources:
+        return
+    out.extend(_heading("Sources"))
+    out.extend(answered_lines(sources, width))
+    _list(out, spots, "", unanswered(sources), lambda item: fate_lines(item, width))
 
 
 def with_cursor(line: Line) -> Line:
@@ -203,6 +234,13 @@ def _status(state: WhyState, now: datetime) -> Line:
     if state.failed:
         return ((visible(state.failed), "bad"),)
     return ()
+
+
+def _looking(state: WhyState, age_of: AgeOf) -> Line:
+    """How far a look at the nodes is, or how old the last one."""
+    return look_line(state.look, age_of) or looked_line(
+        state.live, state.look, state.stale, age_of, possible=state.may_look
+    )
 
 
 def _final(verdict: Verdict) -> bool:

@@ -48,8 +48,12 @@ class WhyView(LinesView, inherit_bindings=False):
         age_s = None
         if verdict is not None and verdict.made_at is not None:
             age_s = (now - self._seen_at(verdict.made_at)).total_seconds()
-        self._page = why_page(self.state, now, width, self._zone, age_s=age_s)
+        self._page = why_page(self.state, now, width, self._zone, age_s=age_s, age_of=self._age_of)
         return self._page.lines
+
+    def _age_of(self, at: datetime) -> float:
+        """Seconds since then, as the reader felt them."""
+        return max(0.0, (self._now() - self._seen_at(at)).total_seconds())
 
     def rebuild(self) -> None:
         """As ever; what the cursor stands on stays where it is on the screen."""
