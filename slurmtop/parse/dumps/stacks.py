@@ -41,8 +41,8 @@ _LARGEST = 1 << 63
 _THREAD = re.compile(
     r'Thread (?:([0-9]{1,18}|0x[0-9A-Fa-f]{1,16}) )?\(([a-z+]{1,40})\)(?:: "(.*)")?'
 )
-_CALL = re.compile(r"    (.{1,1300}) \((.{1,1000}):([0-9]{1,9})\)")
-_CALL_BARE = re.compile(r"    (.{1,1300}) \((.{1,1000})\)")
+_CALL = re.compile(r"    (.{1,1300}?) \((.{1,1000}):([0-9]{1,9})\)")
+_CALL_BARE = re.compile(r"    (.{1,1300}?) \((.{1,1000})\)")
 _FAULT_THREAD = re.compile(
     r"(?:Current thread|Thread) 0x[0-9a-f]{1,16}(?: \[(.{0,300})\])? \(most recent call first\):"
 )
