@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,6 +195,13 @@ def cluster() -> Iterator[Cluster]:
         if os.environ.get("SLURMTOP_REQUIRE_CLUSTER") == "1":
             pytest.fail(reason, pytrace=False)
         pytest.skip(reason)
+    with alone() as found:
+        yield found
+
+
+@contextmanager
+def alone() -> Iterator[Cluster]:
+    """The cluster for one process only, mended and empty; all jobs are cancelled at the end."""
     layout = load_layout()
     # Two test runs at once would cancel each other's jobs and mend each other's faults.
     path = layout.shared / f"session-{os.geteuid()}.lock"
