@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from slurmtop.cli.errors import SIGNAL_STATUS
 from slurmtop.cli.gpu_service import make_watch_gpus, start_job_use
+from slurmtop.cli.node_look import make_look_at_nodes
 from slurmtop.cli.options import Options
 from slurmtop.cli.terminal import aim_at_terminal
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
@@ -223,6 +224,7 @@ def make_services(
         open_queue=open_queue,
         open_nodes=open_nodes,
         watch_gpus=make_watch_gpus(wiring, config) if wiring.live or demo else None,
+        look_at_nodes=make_look_at_nodes(wiring, config) if wiring.live or demo else None,
         job_gpu_use=None if job_use is None else job_use.use_of,
         gather_facts=gather_facts,
         judge_logs=judge_logs,

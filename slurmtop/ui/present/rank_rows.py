@@ -5,136 +5,62 @@ what the kernel shows of them has to do.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
-from slurmtop.model.facts import JobFacts
-from slurmtop.model.live import LiveFacts, Sample
-from slurmtop.model.probe import Activity
-from slurmtop.model.process import NodeProcess, RankProcess
-from slurmtop.model.stacks import Frame, ProcessStacks
+from slurmtop.model.live import LiveFacts
 from slurmtop.triage.live.call_site import normalised
-from slurmtop.triage.live.doing import Doing, doing_of, site_text
-from slurmtop.triage.live.motion import Motion, change, motion_of
-from slurmtop.triage.ranks import rank_processes
+from slurmtop.triage.live.doing import Doing, site_text
+from slurmtop.triage.live.motion import Motion
+from slurmtop.triage.live.view import RankView, World, worlds_of
 from slurmtop.ui.present.where_ranks import RankRow
 
 _MOVED = {Motion.MOVED: True, Motion.STILL: False, Motion.LOOPS: False, Motion.UNKNOWN: None}
-
-Key = tuple[str, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One look, by process."""
-
-    activity: dict[Key, Activity]
-    stacks: dict[Key, ProcessStacks]
-    ticks: dict[str, int]
-    arch: dict[str, str | None]
+_LOOPS = "in a loop"
 
 
-@dataclass(slots=True)
-class _Row:
-    ranks: list[int]
-    nameless: int
-    hosts: dict[str, None]
-    pids: set[tuple[str, int]]
-
-
-def rank_rows(facts: JobFacts) -> tuple[RankRow, ...]:
-    """Where the ranks stood at the newest look that told of their processes."""
-    live = facts.live
-    sample = _newest(live)
-    if live is None or sample is None:
+def rank_rows(live: LiveFacts | None) -> tuple[RankRow, ...]:
+    """Where the ranks stood at the newest whole look; before there is one, at what has come."""
+    if live is None:
         return ()
-    looks = [probe.processes for probe in sample.probes if probe.processes is not None]
-    before = _seen(live.samples[-2]) if sample is live.samples[-1] and live.two_samples else None
-    now = _seen(sample)
-    seconds = 0.0
-    if before is not None:
-        seconds = (live.samples[-1].began_at - live.samples[-2].began_at).total_seconds()
-    rows: dict[tuple[object, ...], _Row] = {}
-    for rank in rank_processes(looks, live.job):
-        for process, number in _processes(rank):
-            doing, moved = _of(process, now, before, seconds)
-            place = tuple((one.function, one.file, one.line) for one in _frames(doing))
-            key = (_does(doing), site_text(doing.site), moved, place)
-            row = rows.setdefault(key, _Row([], 0, {}, set()))
-            row.hosts[process.host] = None
-            row.pids.add((process.host, process.pid))
-            if number is None:
-                row.nameless += 1
-            else:
-                row.ranks.append(number)
-    return tuple(_row(key, row) for key, row in rows.items())
+    whole = tuple(one for one in live.samples if one.whole)
+    worlds = worlds_of(replace(live, samples=whole or live.samples))
+    return tuple(row for world in worlds for row in _rows(world))
 
 
-def _row(key: tuple[object, ...], row: _Row) -> RankRow:
-    does, site, moved, _ = key
-    return RankRow(
-        ranks=tuple(sorted(set(row.ranks))),
-        nameless=row.nameless,
-        hosts=tuple(row.hosts),
-        does=str(does),
-        site=str(site),
-        moved=moved if isinstance(moved, bool) else None,
-        pids=frozenset(row.pids),
-    )
+def _rows(world: World) -> Iterator[RankRow]:
+    places: dict[tuple[object, ...], list[RankView]] = {}
+    for rank in world.ranks:
+        places.setdefault(_place(rank), []).append(rank)
+    for there in places.values():
+        first = there[0]
+        yield RankRow(
+            ranks=tuple(sorted({one.rank for one in there if one.rank is not None})),
+            nameless=sum(max(1, len(one.told.perhaps)) for one in there if one.rank is None),
+            hosts=tuple(dict.fromkeys(one.host for one in there)),
+            does=_does(first),
+            site=site_text(first.doing.site),
+            moved=_MOVED[first.motion],
+            pids=frozenset((one.host, one.view.pid) for one in there),
+        )
 
 
-def _newest(live: LiveFacts | None) -> Sample | None:
-    """The newest whole look; while there is none, what has come of the first one."""
-    samples = live.samples if live is not None else ()
-    whole = [one for one in samples if one.whole]
-    return whole[-1] if whole else samples[-1] if samples else None
+def _place(rank: RankView) -> tuple[object, ...]:
+    """What must be equal in one row."""
+    frames = normalised(rank.doing.frames)
+    return (_does(rank), _MOVED[rank.motion], frames)
 
 
-def _processes(rank: RankProcess) -> Iterator[tuple[NodeProcess, int | None]]:
-    yield rank.process, rank.rank
-    for process in rank.perhaps:
-        yield process, None
+def _does(rank: RankView) -> str:
+    """``waits in a collective (all_reduce)``, ``waits until something can be read, data
+    loading``."""
+    doing = rank.doing
+    words = [_act(doing)]
+    if doing.phase is not None:
+        words.append(str(doing.phase))
+    if rank.motion is Motion.LOOPS:
+        words.append(_LOOPS)
+    return ", ".join(words)
 
 
-def _seen(sample: Sample) -> _Seen:
-    return _Seen(
-        {one.key: one for probe in sample.probes for one in probe.activity},
-        {one.key: one for one in sample.stacks},
-        {probe.host: probe.ticks_per_s for probe in sample.probes},
-        {probe.host: probe.arch for probe in sample.probes},
-    )
-
-
-def _of(
-    process: NodeProcess, now: _Seen, before: _Seen | None, seconds: float
-) -> tuple[Doing, bool | None]:
-    doing = _doing(process, now)
-    if before is None:
-        return doing, None
-    changed = change(
-        before.activity.get(process.key),
-        now.activity.get(process.key),
-        seconds,
-        now.ticks.get(process.host, 100),
-    )
-    if process.key not in before.activity and process.key not in before.stacks:
-        return doing, None
-    return doing, _MOVED[motion_of(_doing(process, before), doing, changed)]
-
-
-def _doing(process: NodeProcess, seen: _Seen) -> Doing:
-    return doing_of(
-        process,
-        seen.activity.get(process.key),
-        seen.stacks.get(process.key),
-        seen.arch.get(process.host),
-    )
-
-
-def _frames(doing: Doing) -> tuple[Frame, ...]:
-    return normalised(doing.frames)
-
-
-def _does(doing: Doing) -> str:
-    """``waits in a collective (all_reduce), data loading``."""
-    text = f"{doing.act} ({doing.op})" if doing.op else str(doing.act)
-    return f"{text}, {doing.phase}" if doing.phase is not None else text
+def _act(doing: Doing) -> str:
+    return f"{doing.act} ({doing.op})" if doing.op else str(doing.act)

@@ -175,7 +175,7 @@ class JobJudging(JobKeys):
             verdict=explain_job(judged_by(facts, self._age_s)),
             tables=tables,
             live=facts.live,
-            rows=old.rows if same else rank_rows(facts),
+            rows=old.rows if same else rank_rows(facts.live),
             stale=overtaken(facts, self._age_s),
             look=self.look.state,
             may_look=self.may_look(),
