@@ -23,7 +23,7 @@ from pathlib import Path
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.local import LocalRunner
-from slurmtop.collect.log_verdict import END_BYTES
+from slurmtop.collect.log_spans import END_BYTES
 from slurmtop.model.ports import FileStat
 from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Verdict

@@ -156,7 +156,7 @@ class FileDoor:
         self._abandoned.clear()
 
     async def _ask(self, op: int, path: str, offset: int = 0, count: int = 0) -> bytes:
-        raw = _path_bytes(path)
+        raw = path_bytes(path)
         request = REQUEST.pack(op, offset, count) + raw
         async with self._lock:
             self._refuse_hung(path)
@@ -262,7 +262,8 @@ def _below(path: str, prefix: str) -> bool:
     return path == prefix or path.startswith(prefix.rstrip("/") + "/")
 
 
-def _path_bytes(path: str) -> bytes:
+def path_bytes(path: str) -> bytes:
+    """The whole path as the kernel wants it, for a child that stands elsewhere. Raises OSError."""
     try:
         raw = os.fsencode(path)
     except UnicodeEncodeError:

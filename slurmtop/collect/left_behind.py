@@ -1,8 +1,9 @@
 """Reading what a job left behind: files, folders, packed files and standard input, as traces.
 
-Every file is read in bounded blocks through the Runner, so that a mount that hangs costs its own
-files. Of a long one the two ends are read; what stands between them is told as unread, never
-taken for silence. Nothing here raises for what is wrong with a file.
+Every file is read in bounded blocks, through the Runner or in a process that may be left behind,
+so that a mount that hangs costs its own files. Of a long one the two ends are read; what stands
+between them is told as unread, never taken for silence. Nothing here raises for what is wrong
+with a file.
 """
 
 import asyncio
@@ -10,18 +11,19 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from slurmtop.collect.log_content import SAMPLE_BYTES, Content, content_of
+from slurmtop.collect.local import LocalRunner
+from slurmtop.collect.log_content import PACKED, SAMPLE_BYTES, Content, content_of
 from slurmtop.collect.log_files import log_status
 from slurmtop.collect.log_pool import ParsePool, ReaderLost
 from slurmtop.collect.log_search import AT_ONCE, Found, find_logs
-from slurmtop.collect.log_verdict import END_BYTES
+from slurmtop.collect.log_spans import BLOCK_BYTES as BLOCK_BYTES
+from slurmtop.collect.log_spans import END_BYTES, spans
 from slurmtop.collect.unpack import CannotUnpack, Unpacker
 from slurmtop.model.facts import LogStatus
 from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.trace import Source, Traces, joined
 from slurmtop.parse.logs.reading import SourceReader
 
-BLOCK_BYTES = 1024 * 1024
 #: Below this the start of other processes costs more than they save.
 POOL_FROM_BYTES = 8 * 1024 * 1024
 STDIN = "-"
@@ -99,19 +101,30 @@ async def _read_one(runner: Runner, found: Found, pool: ParsePool | None, *, who
     if found.stat is None or found.status is not LogStatus.READ:
         return _not_read(found, found.status, found.why)
     try:
+        if pool is not None and isinstance(runner, LocalRunner) and runner.others_may_read:
+            told = await pool.read(found.path, found.stat.mtime.year, found.stat.size, whole=whole)
+            if isinstance(told, Traces):
+                return told
+            if told in _WHY_NOT_READ:
+                return _no_log(found, told)
         start = await runner.read(found.path, 0, min(found.stat.size, END_BYTES))
         content = content_of(start)
         if content in _WHY_NOT_READ:
-            why = _WHY_NOT_READ[content]
-            return _not_read(found, LogStatus.NOT_A_FILE, why) if found.named else Traces()
+            return _no_log(found, content)
         sink = _sink(found, pool)
-        if content in (Content.GZIP, Content.ZSTD):
+        if content in PACKED:
             return await _read_packed(runner, found, start, content, sink, whole=whole)
         return await _read_plain(runner, found, start, sink, whole=whole)
     except (OSError, RunnerError) as error:
         return _not_read(found, *log_status(error))
     except ReaderLost as error:
         return _not_read(found, LogStatus.FAILED, str(error))
+
+
+def _no_log(found: Found, content: Content) -> Traces:
+    """A file that a person named is told, one that a folder holds is left out."""
+    why = _WHY_NOT_READ[content]
+    return _not_read(found, LogStatus.NOT_A_FILE, why) if found.named else Traces()
 
 
 def _sink(found: Found, pool: ParsePool | None) -> Sink:
@@ -129,18 +142,15 @@ async def _read_plain(
     runner: Runner, found: Found, start: bytes, sink: Sink, *, whole: bool
 ) -> Traces:
     assert found.stat is not None
-    size, at = found.stat.size, len(start)
-    await sink.feed(start)
-    if not whole and size > 2 * END_BYTES:
-        await sink.skip(size - END_BYTES - at)
-        at = size - END_BYTES
-    while at < size:
-        block = await runner.read(found.path, at, min(BLOCK_BYTES, size - at))
-        if not block:
+    size, at = found.stat.size, 0
+    for offset, length in spans(size, whole=whole):
+        block = await runner.read(found.path, offset, length) if offset else start
+        await sink.skip(offset - at)
+        await sink.feed(block)
+        at = offset + len(block)
+        if offset and not block:
             # Cut short under our hands.
             break
-        await sink.feed(block)
-        at += len(block)
     return await sink.finish(max(size, at))
 
 

@@ -143,6 +143,9 @@ class LocalRunner:
     Close it with :meth:`aclose`, or use it as ``async with``.
     """
 
+    others_may_read = True
+    """Another process of slurmtop finds the same in a file: nothing is recorded or counted here."""
+
     def __init__(
         self, clock: Clock, environ: Mapping[str, str], *, file_timeout_s: float = 5.0
     ) -> None:

@@ -35,6 +35,10 @@ class Content(StrEnum):
     EMPTY = "empty"
 
 
+PACKED = frozenset({Content.GZIP, Content.ZSTD})
+NO_PLAIN_TEXT = PACKED | {Content.BINARY, Content.CODE}
+
+
 def content_of(start: bytes) -> Content:
     """What a file holds that begins with ``start`` (at least :data:`SAMPLE_BYTES`, or all of it).
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from slurmtop.collect.log_files import checked_stat, log_status
-from slurmtop.collect.log_verdict import END_BYTES as JUDGED_BYTES
+from slurmtop.collect.log_spans import END_BYTES as JUDGED_BYTES
 from slurmtop.collect.log_verdict import LogBytes
 from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.ids import JobKey

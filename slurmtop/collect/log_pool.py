@@ -1,8 +1,8 @@
 """Two processes that parse logs side by side, for when one core would take too long.
 
-Bytes are read by slurmtop itself, through its Runner, and handed over; what comes back are the
-traces of a whole source, or what all logs of one job say. A child that ends early costs the
-sources that it had.
+A child reads plain files of this machine by itself; bytes that come through a Runner (recorded
+ones, unpacked ones) are handed over. What comes back are the traces of a whole source, or what
+all logs of one job say. A child that ends early costs the sources that it had.
 """
 
 import asyncio
@@ -17,7 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from slurmtop.collect import log_child
+from slurmtop.collect.files import path_bytes
+from slurmtop.collect.log_content import Content
 from slurmtop.model.facts import LogsSay
+from slurmtop.model.ports import FileTimeout
 from slurmtop.model.trace import Traces
 
 PROCESSES = 2
@@ -62,23 +66,31 @@ class _Child:
         self._thread.start()
         self.open_sources = 0
 
-    async def send(self, key: int, orders: Sequence[tuple[Any, ...]]) -> None:
-        """Orders for one source. Waits while the child is busy, so that nothing piles up."""
+    async def send(
+        self, key: int, orders: Sequence[tuple[Any, ...]], *, short: bool = False
+    ) -> None:
+        """Orders for one source. Waits while the child is busy, so that nothing piles up.
+
+        ``short`` ones fit into the socket, as long as no more than a few are in flight.
+        """
         async with self._sending:
             if self.lost:
                 raise ReaderLost(_GONE)
             try:
-                await asyncio.to_thread(self._connection.send, (key, orders))
+                if short:
+                    self._connection.send((key, orders))
+                else:
+                    await asyncio.to_thread(self._connection.send, (key, orders))
             except (OSError, ValueError):
                 self.lost = True
                 raise ReaderLost(_GONE) from None
 
-    async def ask(self, key: int, orders: Sequence[tuple[Any, ...]]) -> Any:
+    async def ask(self, key: int, orders: Sequence[tuple[Any, ...]], *, short: bool = False) -> Any:
         """What the child answers to the last of these orders, which has an answer."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting[key] = future
         try:
-            await self.send(key, orders)
+            await self.send(key, orders, short=short)
             return await future
         finally:
             self._waiting.pop(key, None)
@@ -111,9 +123,12 @@ class _Child:
         """End it; it holds nothing that would have to be saved."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        # Our end is closed for us when the last of its threads has ended. Where the kernel holds
+        # one of them in a read that never ends, nobody waits for it.
         self._thread.join(1.0)
+        held = self._thread.is_alive()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG if held else 0)
         self._connection.close()
 
 
@@ -164,6 +179,25 @@ class ParsePool:
         child = self._least_busy()
         child.open_sources += 1
         return PooledSource(child, next(self._keys), name, year)
+
+    async def read(self, path: str, year: int, size: int, *, whole: bool) -> Traces | Content:
+        """What stands in a file of ``size`` bytes; where it is no plain text, what it holds.
+
+        Raises :class:`OSError`, :class:`FileTimeout` and :class:`ReaderLost`.
+        """
+        child = self._least_busy()
+        child.open_sources += 1
+        order = ("read", path_bytes(path), path, year, size, whole)
+        try:
+            kind, *told = await child.ask(next(self._keys), [order], short=True)
+        finally:
+            child.open_sources -= 1
+        if kind == log_child.ERROR:
+            raise OSError(*told, path)
+        if kind == log_child.HANGS:
+            raise FileTimeout(*told)
+        said: Traces | Content = told[0]
+        return said
 
     async def judge(self, *what: object) -> LogsSay | None:
         """What :func:`~slurmtop.collect.log_verdict.judge_now` says of ``what``."""

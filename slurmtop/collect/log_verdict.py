@@ -13,9 +13,6 @@ from typing import Protocol
 from slurmtop.collect.log_pool import ParsePool
 from slurmtop.model.facts import LogsSay
 
-#: Read of each end of a log that is longer than both together.
-END_BYTES = 512 * 1024
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBytes:

@@ -9,7 +9,8 @@ import pytest
 from slurmtop.collect.facts import gather_job_facts
 from slurmtop.collect.judging import judge_again
 from slurmtop.collect.log_pool import ReaderLost
-from slurmtop.collect.log_verdict import END_BYTES, LogBytes, Runs, judge_beside, judge_here
+from slurmtop.collect.log_spans import END_BYTES
+from slurmtop.collect.log_verdict import LogBytes, Runs, judge_beside, judge_here
 from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.verdict import State
 from tests.build import make_job

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.collect import left_behind, log_pool, log_search, unpack
+from slurmtop.collect import left_behind, log_pool, log_search, log_spans, unpack
 from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.local import LocalRunner
 from slurmtop.collect.log_content import SAMPLE_BYTES, Content, content_of
-from slurmtop.collect.log_verdict import END_BYTES
+from slurmtop.collect.log_spans import END_BYTES
 from slurmtop.collect.unpack import BLOCK_BYTES, CannotUnpack, Unpacker
 from slurmtop.model.events.slurm import StepEnded
 from slurmtop.model.facts import LogStatus
@@ -329,22 +329,52 @@ async def test_standard_input_beside_files(runner: Counted, tmp_path: Path) -> N
 
 
 def test_the_sample_is_what_one_block_may_be() -> None:
-    assert SAMPLE_BYTES < left_behind.BLOCK_BYTES
+    assert SAMPLE_BYTES < log_spans.BLOCK_BYTES
 
 
 # Many files
 
 
+@pytest.mark.parametrize("handed_over", [False, True])
 async def test_other_processes_say_the_same_as_this_one(
-    runner: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handed_over: bool
 ) -> None:
     for number in range(7):
-        (tmp_path / f"rank{number}.log").write_bytes(LINE * (number * 3_000) + ENDED)
-    here = await read_traces(runner, [str(tmp_path)])
+        (tmp_path / f"rank{number}.log").write_bytes(LINE * (number * 6_000) + ENDED)
+    (tmp_path / "empty").touch()
+    (tmp_path / "old.gz").write_bytes(gzip.compress(LINE + ENDED))
+    (tmp_path / "old.zst").write_bytes(_zstd().compress(LINE + ENDED))
+    (tmp_path / "run.sh").write_text("#!/bin/bash\necho CUDA out of memory\n")
+    (tmp_path / "weights").write_bytes(bytes(range(256)) * 40)
+    paths = [str(tmp_path), str(tmp_path / "run.sh")]
+    here = await read_traces(runner, paths)
     monkeypatch.setattr(left_behind, "POOL_FROM_BYTES", 0)
-    there = await read_traces(runner, [str(tmp_path)])
-    assert there == here
-    assert len(here.of(StepEnded)) == 7
+    monkeypatch.setattr(Counted, "others_may_read", not handed_over)
+    before = runner.bytes_read
+    assert await read_traces(runner, paths) == here
+    # What another process reads is not read here as well.
+    assert (runner.bytes_read - before > 2_000_000) is handed_over
+    there = await read_traces(runner, paths, whole=True)
+    monkeypatch.setattr(left_behind, "POOL_FROM_BYTES", 1 << 40)
+    assert await read_traces(runner, paths, whole=True) == there
+    assert len(here.of(StepEnded)) == 9
+
+
+async def test_what_another_process_cannot_read_is_told_as_if_read_here(
+    runner: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(left_behind, "POOL_FROM_BYTES", -1)
+    gone = tmp_path / "gone.log"
+    gone.write_bytes(LINE)
+
+    async def found(*asked: Any) -> Any:
+        told = await log_search.find_logs(*asked)
+        gone.unlink()
+        return told
+
+    monkeypatch.setattr(left_behind, "find_logs", found)
+    (source,) = (await read_traces(runner, [str(gone)])).sources
+    assert (source.status, source.why) == (LogStatus.ABSENT, "there is no such file")
 
 
 async def test_a_parsing_process_that_dies_costs_its_own_files(
