@@ -37,7 +37,8 @@ class Options:
     None and False mean that the option was not given. ``job_ids``, ``yes``, ``without_log``,
     ``hold``, ``signal`` and ``to`` are those of the actions; ``hosts`` is that of gpus and doctor,
     ``textfile`` that of export, ``where`` are the words of doctor and of nodes, whose ``fit`` is;
-    ``paths``, ``timeline`` and ``whole`` are those of triage, ``words`` that of explain.
+    ``paths``, ``timeline`` and ``whole`` are those of triage, ``words`` that of explain;
+    ``no_nodes``, ``no_stacks`` and ``look`` those of why and of triage of a job.
     """
 
     command: str = "tui"
@@ -69,6 +70,9 @@ class Options:
     paths: tuple[str, ...] = ()
     timeline: bool = False
     whole: bool = False
+    no_nodes: bool = False
+    no_stacks: bool = False
+    look: bool = False
     words: tuple[str, ...] = ()
 
 
@@ -123,6 +127,7 @@ def build_parser() -> argparse.ArgumentParser:
     form = why.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the whole verdict as JSON")
     form.add_argument("--copy", action="store_true", help="a block to paste into a chat")
+    _add_look(why)
     _add_triage(commands, shared)
     jobs = commands.add_parser(
         "jobs", parents=[shared], help="the queue as a table or as JSON", description="The queue."
@@ -162,6 +167,7 @@ def _add_triage(commands: Any, shared: argparse.ArgumentParser) -> None:
     triage.add_argument(
         "--whole", action="store_true", help="long files from end to end, not only both ends"
     )
+    _add_look(triage)
     explain = commands.add_parser(
         "explain",
         parents=[shared],
@@ -175,6 +181,21 @@ def _add_triage(commands: Any, shared: argparse.ArgumentParser) -> None:
         "words", metavar="WORD", nargs="+", help="gpu-oom, NODE_FAIL, Priority, 137, SIGBUS, xid 79"
     )
     explain.add_argument("--json", action="store_true", help="as JSON")
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
+    """How the nodes of a job that runs are looked at."""
+    parser.add_argument(
+        "--no-nodes", action="store_true", help="of a running job: Slurm and logs alone"
+    )
+    parser.add_argument(
+        "--no-stacks", action="store_true", help="of a running job: read no stacks (py-spy)"
+    )
+    parser.add_argument(
+        "--look",
+        action="store_true",
+        help="of a running job: two whole looks at its nodes even where its log grows",
+    )
 
 
 def _add_nodes(commands: Any, shared: argparse.ArgumentParser) -> None:

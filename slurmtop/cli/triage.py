@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, CannotWork, UsageError
 from slurmtop.cli.headless import run_to_end
@@ -14,7 +15,6 @@ from slurmtop.cli.options import Options
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.left_behind import BLOCK_BYTES, STDIN, read_traces
 from slurmtop.collect.local import LocalRunner
-from slurmtop.collect.log_verdict import judge_beside
 from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.ports import Runner
 from slurmtop.model.text import visible
@@ -26,6 +26,9 @@ from slurmtop.triage.judge import explain_traces
 from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.report import report_lines
 from slurmtop.triage.timeline import timeline_lines
+
+if TYPE_CHECKING:
+    from slurmtop.cli.wiring import Wiring
 
 _WIDTH = 80
 
@@ -99,38 +102,55 @@ def _nothing_read(paths: Sequence[str], traces: Traces) -> str:
 async def _job(options: Options, job: str) -> int:
     """What ``why`` says of a job, in the long form; ``--whole`` reads all of its logs."""
     from slurmtop.cli.why import exit_status as status_of_job
-    from slurmtop.cli.why import gather
     from slurmtop.cli.wiring import open_wiring
-    from slurmtop.triage.why import explain_job
 
     job_id, cluster = split_cluster(job)
     if cluster and options.cluster is None:
         options = dataclasses.replace(options, cluster=cluster)
     wiring = open_wiring(options, os.environ)
-    from_ends = not (options.timeline or options.whole)
     try:
-        facts = await gather(wiring, job_id, judge_logs=judge_beside if from_ends else None)
-        if not from_ends:
-            paths = _log_paths(facts)
-            picture = join(await read_traces(wiring.runner, paths, whole=options.whole))
+        if options.timeline:
+            return await _timeline(wiring, options, job_id)
+        facts, verdict = await _verdict(wiring, options, job_id)
     finally:
         await wiring.aclose()
-    if not from_ends:
-        only_newest = not (facts.job is not None and facts.job.restarts)
-        said = logs_say(picture, only_newest=only_newest, now=facts.now)
-        facts = dataclasses.replace(facts, logs_say=said)
-    verdict = explain_job(facts)
-    if options.timeline:
-        for line in timeline_lines(picture, width=_width()):
-            print(line)
-    else:
-        _print(verdict, options)
+    _print(verdict, options)
     return status_of_job(facts, verdict)
 
 
-def _log_paths(facts: JobFacts) -> tuple[str, ...]:
-    paths = (log.path for log in facts.logs if log.status is LogStatus.READ)
-    return tuple(dict.fromkeys(path for path in paths if path is not None))
+async def _verdict(wiring: "Wiring", options: Options, job_id: str) -> tuple[JobFacts, Verdict]:
+    """The last answer; the best one so far is printed where somebody ends it before."""
+    from slurmtop.cli.job_answer import answer, look_settings
+    from slurmtop.cli.refining import Refining
+
+    refining = Refining()
+    settings = look_settings(options, once=True)
+    try:
+        facts, verdict = await answer(wiring, job_id, settings, refining, whole=options.whole)
+    except asyncio.CancelledError:
+        best = refining.broken_off()
+        if best is not None and not options.json:
+            _print(best, options)
+        raise
+    refining.end(verdict)
+    return facts, verdict
+
+
+async def _timeline(wiring: "Wiring", options: Options, job_id: str) -> int:
+    """What the logs of a job said when; its nodes are not asked."""
+    from slurmtop.cli.why import exit_status as status_of_job
+    from slurmtop.cli.why import gather
+    from slurmtop.collect.job_triage import read_whole_logs
+    from slurmtop.triage.why import explain_job
+
+    facts = await gather(wiring, job_id, judge_logs=None)
+    picture = join(await read_whole_logs(wiring.runner, facts, whole=options.whole))
+    only_newest = not (facts.job is not None and facts.job.restarts)
+    said = logs_say(picture, only_newest=only_newest, now=facts.now)
+    for line in timeline_lines(picture, width=_width()):
+        print(line)
+    facts = dataclasses.replace(facts, logs_say=said)
+    return status_of_job(facts, explain_job(facts))
 
 
 def _print(verdict: Verdict, options: Options) -> None:

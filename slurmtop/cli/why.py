@@ -1,5 +1,6 @@
 """``slurmtop why JOB``: what, who, proof, do this now; or all of it as JSON or for a chat."""
 
+import asyncio
 import dataclasses
 import json
 import os
@@ -9,26 +10,24 @@ from datetime import datetime
 from slurmtop import __version__
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, UsageError
 from slurmtop.cli.headless import run_to_end
+from slurmtop.cli.job_answer import answer, door_of, look_settings
 from slurmtop.cli.job_rows import recorded_text
 from slurmtop.cli.options import Options
+from slurmtop.cli.refining import Refining
 from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.cluster_info import read_cluster_info
-from slurmtop.collect.facts import gather_job_facts
+from slurmtop.collect.job_triage import ONLY_QUEUE, gather_job
 from slurmtop.collect.log_verdict import JudgeLogs, judge_beside
 from slurmtop.collect.poller import SourceFailed
-from slurmtop.collect.recorded import recorded_job
-from slurmtop.collect.sacct import Accounting
 from slurmtop.model.facts import JobFacts
-from slurmtop.model.job import Job
 from slurmtop.model.ports import RunnerError
-from slurmtop.model.verdict import PROBLEM_STATES, Missing, Verdict, verdict_dict
+from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_text
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
-from slurmtop.triage.why import explain_job, known_anywhere
+from slurmtop.triage.why import known_anywhere
 from slurmtop.triage.words import copy_block, four_lines
 
 _WIDTH = 80
-_ONLY_QUEUE = "Nobody asked about job"
 
 
 def run(options: Options) -> int:
@@ -43,50 +42,48 @@ def run(options: Options) -> int:
 
 
 async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
+    refining = Refining(None if options.json or options.copy else _lines)
     try:
-        facts = await gather(wiring, job_id)
-        verdict = explain_job(facts)
+        settings = look_settings(options, once=False)
+        facts, verdict = await answer(wiring, job_id, settings, refining)
         version = await _slurm_version(wiring) if options.copy else None
+    except asyncio.CancelledError:
+        best = refining.broken_off()
+        if best is not None and not (options.json or options.copy):
+            _print(best)
+        raise
     finally:
         await wiring.aclose()
     if wiring.recorded_at is not None:
         note = f"from a recording of {recorded_text(wiring.recorded_at)}"
-        if any(said.why.startswith(_ONLY_QUEUE) for said in facts.missing):
+        if any(said.why.startswith(ONLY_QUEUE) for said in facts.missing):
             verdict = _labelled(verdict, wiring.recorded_at)
             note += "; nobody asked about this job alone there, so this is what the queue said"
         print(f"slurmtop: {note}", file=sys.stderr)
+    refining.end(verdict)
     if options.json:
         print(json.dumps(verdict_dict(verdict), indent=1))
     elif options.copy:
         print(chat_block(verdict, version), end="")
-    else:
-        for line in four_lines(verdict, _width()):
-            print(line)
+    elif not refining.in_place:
+        _print(verdict)
     return exit_status(facts, verdict)
+
+
+def _lines(verdict: Verdict) -> tuple[str, ...]:
+    return four_lines(verdict, _width())
+
+
+def _print(verdict: Verdict) -> None:
+    for line in _lines(verdict):
+        print(line)
 
 
 async def gather(
     wiring: Wiring, job_id: str, *, judge_logs: JudgeLogs | None = judge_beside
 ) -> JobFacts:
-    """The facts of one job, accounting and all.
-
-    In a replay the job may stand in a recorded queue although nobody asked about it alone.
-    """
-    facts = await _gather(wiring, job_id, judge_logs)
-    if wiring.replay is None or facts.controller_answered or known_anywhere(facts):
-        return facts
-    found = recorded_job(wiring.replay, job_id, cluster=wiring.cluster)
-    if found is None:
-        return facts
-    wiring.replay.queue_at = found.at
-    facts = await _gather(wiring, job_id, judge_logs, found.job, found.siblings)
-    said = Missing(
-        "slurm",
-        f"{_ONLY_QUEUE} {job_id} alone in this recording: what is said here is from"
-        f" the queue as recorded at {recorded_text(found.at)}.",
-    )
-    missing = (said, *facts.missing)
-    return dataclasses.replace(facts, controller_answered=True, missing=missing)
+    """The facts of one job from Slurm, accounting and its logs, without its nodes."""
+    return await gather_job(door_of(wiring), job_id, judge_logs)
 
 
 def _labelled(verdict: Verdict, at: datetime) -> Verdict:
@@ -97,28 +94,6 @@ def _labelled(verdict: Verdict, at: datetime) -> Verdict:
         for one in verdict.evidence
     )
     return dataclasses.replace(verdict, evidence=evidence)
-
-
-async def _gather(
-    wiring: Wiring,
-    job_id: str,
-    judge_logs: JudgeLogs | None,
-    job: Job | None = None,
-    siblings: tuple[Job, ...] = (),
-) -> JobFacts:
-    return await gather_job_facts(
-        wiring.runner,
-        wiring.clock,
-        job_id,
-        cluster=wiring.cluster,
-        mark=wiring.mark,
-        accounting=Accounting(wiring.runner, cluster=wiring.cluster, mark=wiring.mark),
-        job=job,
-        siblings=siblings,
-        want_expected_start=True,
-        me=wiring.who,
-        judge_logs=judge_logs,
-    )
 
 
 def exit_status(facts: JobFacts, verdict: Verdict) -> int:

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,19 @@ LOG_NAME = "actions.jsonl"
 
 class ReplayClock:
     """The time at which what is shown was recorded. It stands still between two answers of the
-    queue: ages in a replay are those of then, and nothing ticks that nobody saw."""
+    queue: ages in a replay are those of then, and nothing ticks that nobody saw. A wait on
+    purpose, as between two looks, goes by at once."""
 
     def __init__(self, real: Clock, replay: ReplayRunner) -> None:
         self._real = real
         self._replay = replay
+        self._ahead = timedelta()
 
     def now(self) -> datetime:
-        return self._replay.queue_at
+        return self._replay.queue_at + self._ahead
+
+    async def pause(self, seconds: float) -> None:
+        self._ahead += timedelta(seconds=max(0.0, seconds))
 
     def monotonic(self) -> float:
         return self._real.monotonic()

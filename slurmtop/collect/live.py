@@ -1,22 +1,58 @@
 """Looking at the nodes of a running job: once, and again some seconds later where that is wanted.
 
-What is asked of a node is decided by ``triage.live.enough``; a node that does not answer costs its
-own cell, never the others' answers.
+What is asked of a node is decided by ``triage.live.enough``. All nodes are asked at once; one that
+does not answer costs its own cell and holds up the others for some seconds at the most.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from slurmtop.collect.pace import Pace
+from slurmtop.collect.clock import cancel_and_wait, pause, spawn, within
+from slurmtop.collect.live_fates import fates_of
+from slurmtop.collect.log_facts import newer_log_facts
+from slurmtop.collect.log_motion import motion
+from slurmtop.collect.node_states import read_node_states
+from slurmtop.collect.nodes.probe import read_probe
+from slurmtop.collect.nodes.stacks import read_stacks
 from slurmtop.model.facts import JobFacts
-from slurmtop.model.live import LiveFacts
+from slurmtop.model.job import Job, Phase
+from slurmtop.model.live import SAMPLES_APART_S, LiveFacts, Sample
 from slurmtop.model.ports import Clock, Runner
+from slurmtop.model.probe import NodeProbe
+from slurmtop.model.process import NodeProcess
 from slurmtop.model.reach import Reach
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import ProcessStacks
+from slurmtop.parse.slurm.hostlist import hosts_in
+from slurmtop.triage.live.enough import Wanted, wanted
+from slurmtop.triage.process_tree import DEAD
+from slurmtop.triage.ranks import rank_processes
+from slurmtop.triage.subject import Subject
 
 #: Tells which job (its raw number) is about to be looked at on which nodes.
 Expect = Callable[[str, Iterable[str]], None]
 #: What came of the last tries to get onto a node.
 Reached = Callable[[str], Reach | None]
+
+#: Nodes asked at the same time, and how many at all in one look.
+_AT_ONCE = 64
+MOST_HOSTS = 1_024
+#: Processes of one node whose stacks are read.
+_MOST_STACKS = 32
+#: No look waits longer for a node. Once half of them answered, the rest gets so many times as
+#: long as those needed, and so many seconds at the least.
+_LOOK_S = 12.0
+_TIMES_AS_LONG = 3.0
+_PATIENCE_S = 3.0
+_STACKS_S = 5.0
+_LOG_S = 3.0
+_STATES_S = 4.0
+#: A second look that would begin later than this before the end of the budget is not begun.
+_SECOND_NEEDS_S = 2.0
+#: News of many nodes are told at most so often.
+_NEWS_S = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +61,9 @@ class LookSettings:
 
     ``nodes`` false: nothing, and ``why_not`` says why. ``stacks`` false: no stacks. ``always``: two
     whole looks, also where nobody suspects anything; ``once``: one look at the least. ``sudo``: by
-    ``sudo -n`` on the nodes. ``budget_s`` bounds all looks together.
+    ``sudo -n`` on the nodes. ``tools``: where what reads stacks is looked for
+    (:func:`.nodes.stack_tools.tool_words`; None: where it usually lies). ``budget_s`` bounds all
+    looks together.
     """
 
     nodes: bool = True
@@ -34,7 +72,23 @@ class LookSettings:
     always: bool = False
     once: bool = False
     sudo: bool = False
+    tools: tuple[str, ...] | None = None
     budget_s: float = 20.0
+
+
+def raw_number(job: Job) -> str:
+    """The plain number by which the nodes know the job: of an array task its own."""
+    return job.raw_id or job.id.base
+
+
+def nodes_to_look_at(facts: JobFacts) -> tuple[str, ...]:
+    """The nodes of a job that runs, at most :data:`MOST_HOSTS`; none of any other."""
+    job = facts.job
+    if job is None or job.state.phase is not Phase.RUNNING or "CONFIGURING" in job.state.flags:
+        return ()
+    if not (facts.controller_answered and raw_number(job).isdigit()):
+        return ()
+    return hosts_in(job.nodes)[:MOST_HOSTS]
 
 
 async def look_live(
@@ -46,9 +100,300 @@ async def look_live(
     expect: Expect = lambda job, hosts: None,
     reached: Reached = lambda host: None,
     mark: bytes | None = None,
-    pace: Pace | None = None,
-) -> AsyncIterator[LiveFacts]:
+) -> AsyncGenerator[LiveFacts, None]:
     """What the nodes of the job of ``facts`` tell, again and again as they answer; the last one is
-    the whole. Never raises for a node that is silent."""
-    raise NotImplementedError
-    yield LiveFacts(job="")
+    the whole. Never raises for a node that is silent; whoever stops listening ends the look."""
+    news: asyncio.Queue[LiveFacts | None] = asyncio.Queue()
+
+    def tell(known: JobFacts) -> None:
+        if known.live is not None:
+            news.put_nowait(known.live)
+
+    look = LiveLook(
+        runner, clock, facts, settings=settings, expect=expect, reached=reached, mark=mark
+    )
+    look.judged(facts)
+    task = spawn(look.run(tell), name="look at the nodes")
+    task.add_done_callback(lambda _: news.put_nowait(None))
+    try:
+        while (live := await news.get()) is not None:
+            yield live
+        whole = task.result().live
+        if whole is not None:
+            yield whole
+    finally:
+        await cancel_and_wait(task)
+
+
+class LiveLook:
+    """One look, or two, at all nodes of one job. ``facts`` is the newest that is known.
+
+    It may begin before the logs were judged: what they say comes with :meth:`judged`, and is
+    waited for before it is decided whether more has to be asked.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        facts: JobFacts,
+        *,
+        settings: LookSettings,
+        expect: Expect = lambda job, hosts: None,
+        reached: Reached = lambda host: None,
+        mark: bytes | None = None,
+    ) -> None:
+        self.facts = facts
+        self._first_logs = facts.logs
+        self._runner = runner
+        self._clock = clock
+        self._settings = settings
+        self._expect = expect
+        self._reached = reached
+        self._mark = mark
+        self._hosts = nodes_to_look_at(facts)
+        self._job = raw_number(facts.job) if facts.job is not None else ""
+        self._looks: list[_Look] = []
+        self._judged = asyncio.Event()
+        self._tell: Callable[[JobFacts], None] = lambda _: None
+        self._told_at = float("-inf")
+        self._states: tuple[tuple[str, str], ...] = ()
+
+    def judged(self, facts: JobFacts) -> None:
+        """All that Slurm and the logs tell is known now."""
+        self.facts = replace(facts, live=self.facts.live)
+        self._judged.set()
+
+    async def run(self, tell: Callable[[JobFacts], None]) -> JobFacts:
+        """Look; ``tell`` hears of news. What is returned is the whole."""
+        self._tell = tell
+        began = self._clock.monotonic()
+        if not self._hosts:
+            return self.facts
+        if Subject(self.facts).may_write:
+            # A step can be opened in a job of one's own alone.
+            self._expect(self._job, self._hosts)
+        states = spawn(self._node_states(), name="states of the nodes")
+        try:
+            first_began = self._clock.monotonic()
+            await self._look(began)
+            await self._judged.wait()
+            await self._log_again()
+            if self._enough().second or self._settings.always:
+                apart = SAMPLES_APART_S - (self._clock.monotonic() - first_began)
+                await pause(self._clock, apart)
+                if self._left(began) > _SECOND_NEEDS_S:
+                    await self._look(began)
+                    await self._log_again()
+            await states
+        finally:
+            await cancel_and_wait(states)
+        self._know()
+        return self.facts
+
+    def _left(self, began: float) -> float:
+        return self._settings.budget_s - (self._clock.monotonic() - began)
+
+    def _enough(self) -> Wanted:
+        return wanted(self.facts)
+
+    def _wants_stacks(self) -> bool:
+        if not self._settings.stacks:
+            return False
+        asked = any(look.stacks_asked for look in self._looks)
+        return asked or self._settings.always or self._enough().stacks
+
+    # One look
+
+    async def _look(self, began: float) -> None:
+        look = _Look(self._clock.now(), len(self._looks) + 1, self._hosts)
+        self._looks.append(look)
+        self._know()
+        doors = asyncio.Semaphore(_AT_ONCE)
+        for host in self._hosts:
+            name = f"look {look.number} at {host}"
+            look.probing[host] = spawn(self._probe(look, host, doors), name=name)
+        try:
+            await self._all_or_patience(look, min(_LOOK_S, self._left(began)))
+            if self._wants_stacks() or (look.number == 1 and await self._asked_late()):
+                for host in self._hosts:
+                    self._ask_stacks(look, host)
+            if look.reading:
+                limit = max(0.5, min(_STACKS_S, self._left(began)))
+                await _all_within(self._clock, look.reading, limit)
+        finally:
+            await cancel_and_wait(*look.probing.values(), *look.reading)
+        look.whole = True
+        self._know()
+
+    async def _asked_late(self) -> bool:
+        """Whether stacks are wanted, once the logs are judged."""
+        await self._judged.wait()
+        self._know()
+        return self._wants_stacks()
+
+    async def _probe(self, look: "_Look", host: str, doors: asyncio.Semaphore) -> None:
+        async with doors:
+            sudo, words = self._settings.sudo, self._settings.tools
+            probe = await read_probe(
+                self._runner, self._clock, host, job=self._job, sudo=sudo, words=words
+            )
+        look.add(probe)
+        self._know(often=True)
+        if probe.failure is None and (look.stacks_asked or self._wants_stacks()):
+            self._ask_stacks(look, host)
+
+    async def _all_or_patience(self, look: "_Look", limit_s: float) -> None:
+        """Wait for the nodes, but not for ever; who did not answer by then is told so."""
+        began = self._clock.monotonic()
+        if await _happens(self._clock, look.half, limit_s):
+            used = self._clock.monotonic() - began
+            limit_s = min(limit_s, max(_PATIENCE_S, _TIMES_AS_LONG * used))
+            await _happens(self._clock, look.all, limit_s - used)
+        await cancel_and_wait(*look.probing.values())
+        waited = self._clock.monotonic() - began
+        for host in self._hosts:
+            if host not in look.probes:
+                look.add(self._silent(host, waited))
+
+    def _silent(self, host: str, waited_s: float) -> NodeProbe:
+        words = f"{host} did not answer within {waited_s:.0f} s."
+        failure = Failure(Trouble.TIMEOUT, words)
+        return NodeProbe(host=host, at=self._clock.now(), took_s=waited_s, failure=failure)
+
+    # Stacks
+
+    def _ask_stacks(self, look: "_Look", host: str) -> None:
+        """Have the stacks of the ranks of ``host`` read, once."""
+        look.stacks_asked = True
+        probe = look.probes.get(host)
+        if host in look.asked or probe is None or probe.failure is not None:
+            return
+        look.asked.add(host)
+        processes = rank_like(probe, self._job)
+        # One that waits in the kernel may cost its answer, and only its own.
+        waiting = tuple(one for one in processes if one.state == "D")
+        others = tuple(one for one in processes if one.state != "D")
+        for these, what in ((others, "stacks"), (waiting, "stacks of what waits")):
+            if these:
+                name = f"{what} {look.number} of {host}"
+                look.reading.append(spawn(self._stacks(look, probe, these), name=name))
+
+    async def _stacks(
+        self, look: "_Look", probe: NodeProbe, processes: Sequence[NodeProcess]
+    ) -> None:
+        found = await read_stacks(
+            self._runner, self._clock, probe.host, processes, probe.stack_tools
+        )
+        look.stacks.setdefault(probe.host, []).extend(found)
+        self._know(often=True)
+
+    # Beside the nodes
+
+    async def _log_again(self) -> None:
+        """What the logs say now, and whether they grew since the first look at them."""
+        try:
+            reading = newer_log_facts(self._runner, self.facts.logs)
+            newer = await within(self._clock, reading, _LOG_S, name="the logs again")
+        except TimeoutError:
+            return
+        logs = newer if newer is not None else self.facts.logs
+        self.facts = replace(self.facts, logs=logs, now=self._clock.now())
+        self._know()
+
+    async def _node_states(self) -> None:
+        job = self.facts.job
+        nodes = job.nodes if job is not None and job.nodes is not None else ""
+        cluster = self.facts.cluster
+        reading = read_node_states(self._runner, nodes, cluster=cluster, mark=self._mark)
+        try:
+            self._states = await within(self._clock, reading, _STATES_S, name="states of the nodes")
+        except TimeoutError:
+            return
+        self._know()
+
+    def _know(self, *, often: bool = False) -> None:
+        """Put together what is known, and tell it: of many nodes not every answer."""
+        now = self._clock.monotonic()
+        if often and now - self._told_at < _NEWS_S:
+            return
+        samples = tuple(look.sample() for look in self._looks[-2:])
+        live = LiveFacts(
+            job=self._job,
+            hosts=self._hosts,
+            samples=samples,
+            log=motion(self._first_logs, self.facts.logs, self.facts.now),
+            node_states=self._states,
+            fates=fates_of(samples, self._reached, stacks=self._settings.stacks),
+        )
+        self.facts = replace(self.facts, live=live)
+        if samples and samples[-1].probes:
+            self._told_at = now
+            self._tell(self.facts)
+
+
+class _Look:
+    """One sample while it is made: its tasks and answers by host."""
+
+    def __init__(self, began_at: datetime, number: int, hosts: Sequence[str]) -> None:
+        self.number = number
+        self.probing: dict[str, asyncio.Task[None]] = {}
+        self.probes: dict[str, NodeProbe] = {}
+        self.half = asyncio.Event()
+        self.all = asyncio.Event()
+        self.stacks_asked = False
+        self.asked: set[str] = set()
+        self.reading: list[asyncio.Task[None]] = []
+        self.stacks: dict[str, list[ProcessStacks]] = {}
+        self.whole = False
+        self._began_at = began_at
+        self._hosts = hosts
+
+    def add(self, probe: NodeProbe) -> None:
+        self.probes[probe.host] = probe
+        if 2 * len(self.probes) >= len(self._hosts):
+            self.half.set()
+        if len(self.probes) == len(self._hosts):
+            self.all.set()
+
+    def sample(self) -> Sample:
+        return Sample(
+            began_at=self._began_at,
+            probes=tuple(self.probes[host] for host in self._hosts if host in self.probes),
+            stacks=tuple(one for host in self._hosts for one in self.stacks.get(host, ())),
+            stacks_asked=self.stacks_asked,
+            whole=self.whole,
+        )
+
+
+def rank_like(probe: NodeProbe, job: str) -> tuple[NodeProcess, ...]:
+    """The processes of one node that are ranks of ``job``, or may be, at most some dozens."""
+    if probe.processes is None:
+        return ()
+    found: dict[tuple[str, int, int], NodeProcess] = {}
+    for rank in rank_processes((probe.processes,), job):
+        for process in (rank.process, *rank.perhaps):
+            if process.state not in DEAD:
+                found.setdefault(process.key, process)
+    return tuple(found.values())[:_MOST_STACKS]
+
+
+async def _happens(clock: Clock, event: asyncio.Event, limit_s: float) -> bool:
+    """Did it happen within ``limit_s``?"""
+    try:
+        await within(clock, event.wait(), max(0.0, limit_s), name="answers of the nodes")
+    except TimeoutError:
+        return event.is_set()
+    return True
+
+
+async def _all_within(clock: Clock, tasks: Sequence[asyncio.Task[None]], limit_s: float) -> None:
+    """Wait for ``tasks`` no longer than ``limit_s``; they are left to the caller."""
+
+    async def all_done() -> None:
+        await asyncio.wait(tasks)
+
+    try:
+        await within(clock, all_done(), limit_s, name="stacks of all nodes")
+    except TimeoutError:
+        return

@@ -1,6 +1,7 @@
 """What came of asking the nodes of a job, source by source, beside what each probe tells itself."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from slurmtop.model.live import Sample
 from slurmtop.model.probe import NodeProbe
@@ -74,18 +75,16 @@ def _of_stacks(probes: Iterable[NodeProbe], samples: Sequence[Sample]) -> list[S
     out: list[SourceFate] = []
     for probe in probes:
         found = [one for sample in samples for one in sample.stacks if one.host == probe.host]
+        told = any(one.source == "stacks" for one in probe.fates)
+        if not probe.stack_tools and told:
+            # The probe has looked for what reads them, and says itself what it found.
+            continue
         if found:
             out.append(_of_read(probe.host, found))
-        elif any(one.source == "stacks" for one in probe.fates):
-            continue
-        elif probe.stack_tools:
-            why = "they were not read in time, or there is no rank"
-            out.append(
-                SourceFate(source="stacks", fate=Fate.TIMED_OUT, hosts=(probe.host,), why=why)
-            )
         else:
-            why = "nothing there that reads stacks of Python (py-spy)"
-            out.append(SourceFate(source="stacks", fate=Fate.ABSENT, hosts=(probe.host,), why=why))
+            why = "none came in time, or there is no rank"
+            fate = SourceFate(source="stacks", fate=Fate.FAILED, hosts=(probe.host,), why=why)
+            out.append(fate)
     return out
 
 
@@ -96,4 +95,5 @@ def _of_read(host: str, found: Sequence[ProcessStacks]) -> SourceFate:
     if not failures or good:
         some = f"{good} of {len(found)} processes" if failures else ""
         return SourceFate(source="stacks", fate=Fate.ANSWERED, hosts=(host,), why=some)
-    return of_failure("stacks", failures[0], (host,))
+    told = of_failure("stacks", failures[0], (host,))
+    return replace(told, fate=Fate.ABSENT) if failures[0].trouble is Trouble.LOCAL else told

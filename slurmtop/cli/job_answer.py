@@ -1,0 +1,65 @@
+"""The verdict on one job for the commands: from a wiring and options to ``collect.job_triage``."""
+
+import asyncio
+import os
+
+from slurmtop.cli.options import Options
+from slurmtop.cli.refining import Refining
+from slurmtop.cli.wiring import Wiring, load_settings
+from slurmtop.collect.job_triage import Door, triage_job
+from slurmtop.collect.live import LookSettings
+from slurmtop.collect.nodes.stack_tools import tool_words
+from slurmtop.config import NodeAccess
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.verdict import Verdict
+
+
+def door_of(wiring: Wiring) -> Door:
+    """What a triage needs of ``wiring``."""
+    return Door(
+        runner=wiring.runner,
+        clock=wiring.clock,
+        who=wiring.who,
+        cluster=wiring.cluster,
+        mark=wiring.mark,
+        expect=wiring.expect,
+        reached=wiring.reach,
+        replay=wiring.replay,
+    )
+
+
+def look_settings(options: Options, *, once: bool) -> LookSettings:
+    """What options and settings allow. ``once``: the nodes of a job that runs are looked at
+    whatever its log says."""
+    config = load_settings(options, os.environ)
+    closed = config.node_access is NodeAccess.OFF
+    why_not = "--no-nodes" if options.no_nodes else ""
+    if closed:
+        where = f", {config.node_access_from}" if config.node_access_from else ""
+        why_not = f"the settings say so (node_access: off{where})"
+    return LookSettings(
+        nodes=not (options.no_nodes or closed),
+        why_not=why_not,
+        stacks=not options.no_stacks,
+        always=options.look,
+        once=once,
+        sudo=config.node_sudo,
+        tools=tool_words(config.stacks),
+    )
+
+
+async def answer(
+    wiring: Wiring,
+    job_id: str,
+    settings: LookSettings,
+    refining: Refining,
+    *,
+    whole: bool = False,
+) -> tuple[JobFacts, Verdict]:
+    """Facts and verdict; ``refining`` hears of the answers before. Closes nothing."""
+    return await triage_job(door_of(wiring), job_id, settings, refining.news, whole=whole)
+
+
+def was_broken_off(error: BaseException) -> bool:
+    """Did a person, or a signal, end what was going on?"""
+    return isinstance(error, asyncio.CancelledError | KeyboardInterrupt)

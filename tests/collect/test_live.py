@@ -1,0 +1,418 @@
+"""Looks at the nodes of a running job: what is asked when, and what a silent node costs."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from slurmtop.collect import live
+from slurmtop.collect.clock import cancel_and_wait, spawn
+from slurmtop.collect.live import LiveLook, LookSettings, look_live, nodes_to_look_at
+from slurmtop.collect.live_fates import fates_of
+from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus, Progress
+from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job
+from slurmtop.model.live import SAMPLES_APART_S, LiveFacts, Sample
+from slurmtop.model.probe import NodeProbe
+from slurmtop.model.process import NodeProcess, NodeProcesses
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import ProcessStacks, StackTool, ThreadStack
+from slurmtop.model.verdict import Fate, SourceFate
+from slurmtop.parse.slurm.ids import parse_job_id
+from slurmtop.parse.slurm.states import parse_state
+from slurmtop.triage.live.enough import Wanted
+from tests.fakes import START, FakeClock, FakeRunner, settle
+
+T = TypeVar("T")
+LOG = "/w/slurm-4711.out"
+TOOL = StackTool(path="/usr/bin/py-spy")
+SINFO = b"".join(
+    b"\x1f".join((name, state, *[b"N/A"] * 10)) + b"\x1eAbCdEf\n"
+    for name, state in ((b"gpu01", b"allocated"), (b"gpu02", b"down*"))
+)
+
+
+def a_job(nodes: str = "gpu[01-04]", **changes: Any) -> Job:
+    base = Job(
+        key=JobKey("", "4711"),
+        id=parse_job_id("4711"),
+        raw_id="4711",
+        user="anna",
+        state=parse_state("RUNNING"),
+        nodes=nodes,
+        start=START - timedelta(hours=1),
+    )
+    return replace(base, **changes)
+
+
+def a_log(quiet_s: float = 25.0, step: int = 100, size: int = 0) -> LogFacts:
+    line = LogLine(f"step {step}/200", 1, 0)
+    return LogFacts(
+        label="stdout",
+        path=LOG,
+        status=LogStatus.READ,
+        size=size,
+        mtime=START - timedelta(seconds=quiet_s),
+        last_line=line,
+        progress=Progress(step, 200, line),
+    )
+
+
+def some_facts(nodes: str = "gpu[01-04]", **changes: Any) -> JobFacts:
+    base = JobFacts(
+        asked="4711",
+        cluster="",
+        now=START,
+        job=a_job(nodes),
+        logs=(a_log(),),
+        viewer="anna",
+        viewer_uid=1001,
+    )
+    return replace(base, **changes)
+
+
+class Nodes:
+    """What the nodes answer, and what they were asked. Times are those of the fake clock."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.took_s: dict[str, float] = {}
+        self.failures: dict[str, Failure] = {}
+        self.probed: list[tuple[str, datetime]] = []
+        self.stacked: list[tuple[str, tuple[int, ...]]] = []
+        self.stacks_took_s: Callable[[Sequence[NodeProcess]], float] = lambda _: 0.5
+        self.tools: tuple[StackTool, ...] = (TOOL,)
+        self.letters: dict[str, str] = {}
+        self.inside = 0
+        self.most_inside = 0
+
+    async def probe(self, runner: Any, clock: Any, host: str, *, job: str, **how: Any) -> NodeProbe:
+        at = clock.now()
+        self.probed.append((host, at))
+        self.inside += 1
+        self.most_inside = max(self.inside, self.most_inside)
+        try:
+            await self.clock.sleep(self.took_s.get(host, 1.0))
+        finally:
+            self.inside -= 1
+        if host in self.failures:
+            return NodeProbe(host=host, at=at, failure=self.failures[host])
+        number = int(host[-2:])
+        rank = NodeProcess(
+            host=host,
+            pid=1000 + number,
+            start_ticks=5,
+            ppid=1,
+            state=self.letters.get(host, "S"),
+            name="python",
+            argv=("python", "train.py"),
+            job=job,
+            step="0",
+            env=(("RANK", str(number)), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "0")),
+        )
+        looked = NodeProcesses(host=host, at=at, processes=(rank,))
+        return NodeProbe(host=host, at=at, processes=looked, stack_tools=self.tools)
+
+    async def stacks(
+        self,
+        runner: Any,
+        clock: Any,
+        host: str,
+        processes: Sequence[NodeProcess],
+        tools: Any,
+        *,
+        native: bool = False,
+    ) -> tuple[ProcessStacks, ...]:
+        self.stacked.append((host, tuple(one.pid for one in processes)))
+        await self.clock.sleep(self.stacks_took_s(processes))
+        return tuple(
+            ProcessStacks(
+                host=host,
+                pid=one.pid,
+                start_ticks=one.start_ticks,
+                at=clock.now(),
+                threads=(ThreadStack(name="MainThread"),),
+            )
+            for one in processes
+        )
+
+
+class Bench:
+    """A look under a fake clock that is moved on until the look is over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = FakeClock()
+        self.runner = FakeRunner(self.clock)
+        self.runner.on("sinfo *", b"")
+        self.runner.files[LOG] = b""
+        self.runner.mtimes[LOG] = START - timedelta(seconds=25)
+        self.nodes = Nodes(self.clock)
+        self.expected: list[tuple[str, tuple[str, ...]]] = []
+        self.want: Callable[[JobFacts], Wanted] = lambda _: Wanted(stacks=True, second=True)
+        monkeypatch.setattr(live, "read_probe", self.nodes.probe)
+        monkeypatch.setattr(live, "read_stacks", self.nodes.stacks)
+        monkeypatch.setattr(live, "wanted", lambda facts: self.want(facts))
+
+    async def until_done(self, work: Awaitable[T], limit_s: float = 60.0) -> tuple[T, float]:
+        """What ``work`` returns, and how long it took by the clock."""
+        began = self.clock.monotonic()
+        task = spawn(_coro(work), name="work")
+        await settle()
+        while not task.done():
+            assert self.clock.monotonic() - began < limit_s, "it never ended"
+            await self.clock.advance(0.1)
+        return task.result(), self.clock.monotonic() - began
+
+    def look(self, facts: JobFacts | None = None, **settings: Any) -> LiveLook:
+        made = LiveLook(
+            self.runner,
+            self.clock,
+            some_facts() if facts is None else facts,
+            settings=LookSettings(**settings),
+            expect=lambda job, hosts: self.expected.append((job, tuple(hosts))),
+            mark=b"\x1eAbCdEf",
+        )
+        made.judged(made.facts)
+        return made
+
+    async def looked(
+        self, facts: JobFacts | None = None, **settings: Any
+    ) -> tuple[LiveFacts, float]:
+        known, took = await self.until_done(self.look(facts, **settings).run(lambda _: None))
+        assert known.live is not None
+        return known.live, took
+
+
+async def _coro(work: Awaitable[T]) -> T:
+    return await work
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(monkeypatch)
+
+
+async def test_two_looks_with_stacks_where_somebody_is_suspected(bench: Bench) -> None:
+    told, took = await bench.looked()
+    assert told.two_samples
+    assert [len(sample.probes) for sample in told.samples] == [4, 4]
+    assert [len(sample.stacks) for sample in told.samples] == [4, 4]
+    apart = told.samples[1].began_at - told.samples[0].began_at
+    assert apart == timedelta(seconds=SAMPLES_APART_S)
+    assert took < 7.0, "verdict within ten seconds"
+    assert bench.expected == [("4711", ("gpu01", "gpu02", "gpu03", "gpu04"))]
+    assert bench.nodes.most_inside == 4, "all nodes at once"
+    fates = {one.source: one.fate for one in told.fates}
+    assert fates == {"nodes": Fate.ANSWERED, "stacks": Fate.ANSWERED}
+
+
+async def test_one_look_and_no_stacks_where_nobody_is_suspected(bench: Bench) -> None:
+    bench.want = lambda _: Wanted(stacks=False, second=False)
+    told, took = await bench.looked()
+    assert [len(sample.probes) for sample in told.samples] == [4]
+    assert bench.nodes.stacked == []
+    assert not told.samples[0].stacks_asked
+    assert took < 2.0
+    [stacks] = [one for one in told.fates if one.source == "stacks"]
+    assert (stacks.fate, stacks.why) == (Fate.NOT_ASKED, "nothing speaks for a hang")
+
+
+async def test_two_looks_can_be_wanted_anyway(bench: Bench) -> None:
+    bench.want = lambda _: Wanted(stacks=False, second=False)
+    told, _ = await bench.looked(always=True)
+    assert told.two_samples
+    assert len(bench.nodes.stacked) == 8
+
+
+async def test_no_stacks_where_they_are_not_wanted(bench: Bench) -> None:
+    told, _ = await bench.looked(stacks=False)
+    assert told.two_samples
+    assert bench.nodes.stacked == []
+    assert [one.why for one in told.fates if one.source == "stacks"] == ["--no-stacks"]
+
+
+async def test_a_silent_node_costs_its_own_cell_and_a_bounded_wait(bench: Bench) -> None:
+    bench.nodes.took_s["gpu03"] = 1_000.0
+    told, took = await bench.looked()
+    assert took < 10.0
+    assert told.two_samples
+    for sample in told.samples:
+        silent = sample.probe_of("gpu03")
+        assert silent is not None
+        assert silent.failure is not None
+        assert silent.failure.trouble is Trouble.TIMEOUT
+        assert [probe.host for probe in sample.probes] == ["gpu01", "gpu02", "gpu03", "gpu04"]
+    fates = [(one.hosts, one.fate) for one in told.fates if one.source == "nodes"]
+    assert (("gpu03",), Fate.TIMED_OUT) in fates
+    assert bench.nodes.inside == 0, "nothing is left behind"
+
+
+async def test_no_node_answers(bench: Bench) -> None:
+    bench.nodes.took_s = dict.fromkeys(("gpu01", "gpu02", "gpu03", "gpu04"), 1_000.0)
+    told, took = await bench.looked()
+    assert took <= 26.0
+    assert all(probe.failure is not None for sample in told.samples for probe in sample.probes)
+
+
+async def test_every_node_refuses(bench: Bench) -> None:
+    failure = Failure(Trouble.DENIED, "gpu01 let nobody in.", copy="ssh-add")
+    bench.nodes.failures = dict.fromkeys(("gpu01", "gpu02", "gpu03", "gpu04"), failure)
+    told, _ = await bench.looked()
+    fates = [one for one in told.fates if one.source == "nodes"]
+    assert {one.fate for one in fates} == {Fate.REFUSED}
+    assert {one.command for one in fates} == {"ssh-add"}
+    assert bench.nodes.stacked == []
+
+
+async def test_a_node_that_is_slow_now_answers_later(bench: Bench) -> None:
+    bench.nodes.took_s["gpu02"] = 2.5
+    told, _ = await bench.looked()
+    assert all(probe.failure is None for sample in told.samples for probe in sample.probes)
+
+
+async def test_one_process_that_waits_in_the_kernel_costs_only_its_own_stack(bench: Bench) -> None:
+    bench.nodes.letters["gpu02"] = "D"
+    bench.nodes.stacks_took_s = lambda processes: (
+        1_000.0 if any(one.state == "D" for one in processes) else 0.5
+    )
+    told, took = await bench.looked()
+    assert took < 16.0
+    assert [sorted(one.host for one in sample.stacks) for sample in told.samples] == [
+        ["gpu01", "gpu03", "gpu04"],
+        ["gpu01", "gpu03", "gpu04"],
+    ]
+    [left] = [one for one in told.fates if one.source == "stacks" and one.hosts == ("gpu02",)]
+    assert left.fate is Fate.FAILED
+
+
+async def test_the_log_grew_meanwhile(bench: Bench) -> None:
+    bench.want = lambda facts: Wanted(
+        stacks=False, second=not (facts.live is not None and facts.live.log.grew)
+    )
+    bench.runner.files[LOG] = b"step 101/200\n"
+    bench.runner.mtimes[LOG] = START + timedelta(seconds=1)
+    told, took = await bench.looked()
+    assert (told.log.grew, told.log.new_steps) == (True, True)
+    assert len(told.samples) == 1
+    assert took < 2.0
+
+
+async def test_the_log_did_not_grow(bench: Bench) -> None:
+    told, took = await bench.looked()
+    assert (told.log.grew, told.log.new_steps) == (False, False)
+    assert told.log.quiet_s is not None
+    assert abs(told.log.quiet_s - 25.0 - took) < 1.0
+
+
+async def test_a_mount_that_hangs_costs_the_log_alone(bench: Bench) -> None:
+    async def never(*_: Any, **__: Any) -> Any:
+        await bench.clock.sleep(1_000.0)
+
+    bench.runner.stat = never  # type: ignore[method-assign]
+    told, took = await bench.looked()
+    assert told.two_samples
+    assert took < 14.0
+
+
+async def test_nodes_that_are_not_well_by_slurms_word(bench: Bench) -> None:
+    bench.runner.on("sinfo *", SINFO)
+    told, _ = await bench.looked()
+    assert told.node_states == (("gpu02", "DOWN*"),)
+    assert [call.argv[:6] for call in bench.runner.calls if call.argv[0] == "sinfo"] == [
+        ("sinfo", "-h", "-a", "-N", "-n", "gpu[01-04]")
+    ], "asked once"
+
+
+async def test_the_budget_bounds_all_looks(bench: Bench) -> None:
+    bench.nodes.took_s = dict.fromkeys(("gpu01", "gpu02", "gpu03", "gpu04"), 1_000.0)
+    told, took = await bench.looked(budget_s=6.0)
+    assert took < 9.0
+    assert len(told.samples) == 1
+
+
+async def test_news_come_after_the_answers_and_the_last_is_the_whole(bench: Bench) -> None:
+    bench.nodes.took_s = {"gpu01": 0.5, "gpu02": 1.0, "gpu03": 1.5, "gpu04": 2.0}
+    heard: list[LiveFacts] = []
+
+    async def listen() -> None:
+        looking = look_live(bench.runner, bench.clock, some_facts(), settings=LookSettings())
+        async for told in looking:
+            heard.append(told)
+
+    await bench.until_done(listen())
+    first = [len(told.samples[0].probes) for told in heard if len(told.samples) == 1]
+    assert first[:1] == [1]
+    assert first == sorted(first)
+    assert heard[-1].two_samples
+    assert not any(told.two_samples for told in heard[:-4])
+
+
+async def test_who_stops_listening_leaves_nothing_behind(bench: Bench) -> None:
+    looking = look_live(bench.runner, bench.clock, some_facts(), settings=LookSettings())
+    first = spawn(_coro(anext(looking)), name="first")
+    await settle()
+    while not first.done():
+        await bench.clock.advance(0.1)
+    await looking.aclose()
+    await settle()
+    assert bench.nodes.inside == 0
+
+
+async def test_a_look_that_is_cancelled_leaves_nothing_behind(bench: Bench) -> None:
+    task = spawn(bench.look().run(lambda _: None), name="look")
+    await settle()
+    assert bench.nodes.inside == 4
+    await cancel_and_wait(task)
+    assert bench.nodes.inside == 0
+
+
+async def test_the_nodes_are_asked_before_the_logs_are_judged(bench: Bench) -> None:
+    look = LiveLook(bench.runner, bench.clock, some_facts(), settings=LookSettings())
+    task = spawn(look.run(lambda _: None), name="look")
+    await bench.clock.advance(3.0)
+    assert len(bench.nodes.probed) == 4
+    assert not task.done()
+    look.judged(some_facts())
+    facts, _ = await bench.until_done(task)
+    assert facts.live is not None
+    assert facts.live.two_samples
+
+
+async def test_a_job_of_somebody_else_opens_no_step_in_it(bench: Bench) -> None:
+    await bench.looked(some_facts(viewer="bob", viewer_uid=1002))
+    assert bench.expected == []
+    await bench.looked(some_facts(viewer="root", viewer_uid=0))
+    assert [job for job, _ in bench.expected] == ["4711"]
+
+
+async def test_many_nodes(bench: Bench) -> None:
+    told, took = await bench.looked(some_facts("gpu[100-611]"))
+    assert len(told.hosts) == 512
+    assert all(len(sample.probes) == 512 for sample in told.samples)
+    assert bench.nodes.most_inside <= 64
+    assert took < 40.0
+
+
+@pytest.mark.parametrize(
+    ("job", "count"),
+    [
+        (a_job(), 4),
+        (a_job(state=parse_state("PENDING")), 0),
+        (a_job(state=parse_state("COMPLETED")), 0),
+        (a_job(nodes="gpu[01-"), 0),
+        (a_job(raw_id="x;reboot"), 0),
+    ],
+)
+def test_which_nodes_are_looked_at(job: Job, count: int) -> None:
+    assert len(nodes_to_look_at(some_facts(job=job))) == count
+    assert nodes_to_look_at(some_facts(job=job, controller_answered=False)) == ()
+
+
+def test_what_a_probe_says_of_stacks_stands_above() -> None:
+    told = SourceFate(source="stacks", fate=Fate.ABSENT, why="py-spy is not there")
+    probe = NodeProbe(host="gpu01", at=START, fates=(told,))
+    sample = Sample(began_at=START, probes=(probe,), stacks_asked=True, whole=True)
+    fates = fates_of((sample,), lambda host: None, stacks=True)
+    assert [one.source for one in fates] == ["nodes"]
