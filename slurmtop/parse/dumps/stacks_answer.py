@@ -33,6 +33,7 @@ from slurmtop.parse.mask import mask
 #: By this the script, and what it starts, are known among the processes of the node.
 NAME = "slurmtop-stacks"
 _FIRST = f"{NAME} 1".encode()
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*[td]?")
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 _OUT_OF_TIME = (124, 137, 99)
 _LIMIT_S, _NATIVE_LIMIT_S = 5, 20
@@ -169,7 +170,13 @@ def _why(
     if words.is_denied(said):
         owner, user = process.uid, process.user
         return words.closed(host, said, scope=scope, me=me, owner=owner, user=user)
-    return words.refused(host, pid, said)
+    return words.refused(host, pid, said, python=_is_python(process))
+
+
+def _is_python(process: NodeProcess) -> bool:
+    """By its command line: torch gives its processes another short name."""
+    program = process.argv[0] if process.argv else process.name
+    return _PYTHON.fullmatch(program.rsplit("/", 1)[-1]) is not None
 
 
 def _no_tool(host: str, left: list[bytes]) -> Failure | None:

@@ -87,12 +87,19 @@ def by_sudo(host: str, path: str, said: str) -> Failure:
     return Failure(Trouble.DENIED, words, raw=said[:2_000], copy=check)
 
 
-def refused(host: str, pid: int, said: str) -> Failure:
-    """By the words of py-spy: no Python, one that is too new, gone; else its first line."""
+def refused(host: str, pid: int, said: str, *, python: bool = False) -> Failure:
+    """By the words of py-spy: no Python, one that is too new, gone; else its first line. It also
+    finds no interpreter where a filter closes memory to it: ``python`` tells that there is one."""
     version = _VERSION.search(said)
     if version is not None:
         words = f"process {pid} is Python {version[1]}, which the py-spy on {host} does not know"
         return Failure(Trouble.TOO_OLD, words, raw=said[:2_000])
+    if _NO_PYTHON.search(said) and python:
+        words = (
+            f"stacks on {host} are closed by a filter, or its py-spy is too old: it found no"
+            f" interpreter in process {pid}, which is a Python"
+        )
+        return Failure(Trouble.DENIED, words, raw=said[:2_000])
     if _NO_PYTHON.search(said):
         return Failure(Trouble.OTHER, f"process {pid} is no Python", raw=said[:2_000])
     if _GONE.search(said):

@@ -1,6 +1,7 @@
 """Stacks in every form, whatever stands in them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -233,6 +234,25 @@ def test_closed_stacks_say_how_they_are_opened(who: bytes, uid: int, says: str, 
     assert says in found.failure.sentence
     assert found.failure.copy == copy
     assert found.failure.sentence.endswith(copy)
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "says", "trouble"),
+    [
+        (("/env/bin/python", "train.py"), "pt_main_thread", "which is a Python", Trouble.DENIED),
+        ((), "python3.11", "which is a Python", Trouble.DENIED),
+        (("/bin/sh", "run"), "sh", "process 4711 is no Python", Trouble.OTHER),
+    ],
+)
+def test_a_python_without_an_interpreter_is_closed(
+    argv: tuple[str, ...], name: str, says: str, trouble: Trouble
+) -> None:
+    said = _said(b"Error: Failed to find a python interpreter in the .data section\n")
+    process = replace(PROCESS, argv=argv, name=name)
+    answer = _answer(said, b"E 4711 1 S own")
+    (found,) = parse_stacks_answer(answer, "gpu01", [process], START)
+    assert found.failure is not None
+    assert (found.failure.trouble, says in found.failure.sentence) == (trouble, True)
 
 
 def test_sudo_that_wants_a_password_is_told() -> None:
