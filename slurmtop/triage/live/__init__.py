@@ -1,0 +1,1 @@
+"""The rules of live triage: what the nodes of a running job tell, as a verdict. Pure."""

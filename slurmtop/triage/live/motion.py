@@ -1,0 +1,167 @@
+"""Whether a process moved between two looks at it.
+
+CPU alone is no progress: who waits for others may burn it (a busy poll, NCCL's proxy threads), and
+an endless loop does too. That the main thread was not once put on a CPU is proof that it did not
+move; that its stack changed is proof that it did.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from slurmtop.model.probe import Activity
+from slurmtop.model.stacks import Frame
+from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
+from slurmtop.triage.live.frames import Act, is_own
+from slurmtop.triage.live.kernel_signs import main_thread, newest
+
+#: A thread that was put on a CPU at most so often a second only wakes up to look at a clock.
+_SELDOM_A_S = 2.5
+#: Up to this share of a CPU is no work.
+_IDLE_SHARE = 0.02
+#: Fewer bytes than these are a line in a log.
+_SOME_BYTES = 65_536
+#: What was put on a CPU at most so often did not move at all: somebody looked at it.
+_AT_REST = 1
+
+
+class Motion(StrEnum):
+    UNKNOWN = "unknown"
+    """There is only one look at it, or too little can be compared."""
+    STILL = "still"
+    """It did not move: never on a CPU, or stopped, or seldom awake and always at one place."""
+    LOOPS = "loops"
+    """It works, and stands at one place of the program each time."""
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What changed of one process from one look to the next; None: not known.
+
+    ``cpu_share`` is that of one CPU, all its threads together, ``main_share`` its main thread's.
+    """
+
+    seconds: float
+    cpu_share: float | None = None
+    main_share: float | None = None
+    switches: int | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    same_state: bool = False
+
+    @property
+    def io_grew(self) -> bool:
+        return max(self.read_bytes or 0, self.written_bytes or 0) >= _SOME_BYTES
+
+    @property
+    def asleep(self) -> bool | None:
+        """Was it never, or hardly ever, on a CPU? None: not known."""
+        if self.switches is None:
+            return None
+        if self.switches <= _AT_REST:
+            return True
+        seldom = self.switches <= _SELDOM_A_S * self.seconds
+        share = self.main_share if self.main_share is not None else self.cpu_share
+        return seldom and share is not None and share <= _IDLE_SHARE
+
+    @property
+    def works(self) -> bool:
+        """Did it use a CPU by more than waking up costs?"""
+        return self.cpu_share is not None and self.cpu_share > _IDLE_SHARE
+
+
+def change(
+    first: Activity | None, last: Activity | None, seconds: float, ticks_per_s: int
+) -> Change | None:
+    """What changed of one process between two looks, ``seconds`` apart."""
+    if first is None or last is None or first.key != last.key or seconds <= 0:
+        return None
+    was, now = newest(first), newest(last)
+    cpu = _grown(was.cpu_ticks, now.cpu_ticks)
+    before, after = main_thread(first), main_thread(last)
+    main = _grown(before.cpu_ticks, after.cpu_ticks) if before and after else None
+    unit = seconds * max(1, ticks_per_s)
+    return Change(
+        seconds=seconds,
+        cpu_share=None if cpu is None else cpu / unit,
+        main_share=None if main is None else main / unit,
+        switches=_grown(was.switches, now.switches),
+        read_bytes=_most(was.read_bytes, now.read_bytes, was.read_chars, now.read_chars),
+        written_bytes=_most(
+            was.written_bytes, now.written_bytes, was.written_chars, now.written_chars
+        ),
+        same_state=(first.state, first.wchan) == (last.state, last.wchan),
+    )
+
+
+def _grown(was: int | None, now: int | None) -> int | None:
+    return None if was is None or now is None or now < was else now - was
+
+
+def _most(*readings: int | None) -> int | None:
+    grown = [_grown(readings[n], readings[n + 1]) for n in (0, 2)]
+    known = [one for one in grown if one is not None]
+    return max(known) if known else None
+
+
+def motion_of(first: Doing, last: Doing, changed: Change | None) -> Motion:
+    """Whether who did ``first`` and then ``last`` moved in between."""
+    stopped = (Act.STOPPED,)
+    if first.act in stopped and last.act in stopped:
+        return Motion.STILL
+    asleep = changed.asleep if changed is not None else None
+    if changed is not None and changed.io_grew and not last.on_others:
+        return Motion.MOVED
+    if first.by_stack and last.by_stack:
+        if _place(first) == _place(last) or _near(first.frames, last.frames):
+            return _at_one_place(first, last, changed, asleep)
+        return Motion.MOVED
+    if asleep and changed is not None and changed.same_state:
+        return Motion.STILL
+    if asleep is False:
+        return Motion.MOVED
+    return Motion.UNKNOWN
+
+
+def _at_one_place(first: Doing, last: Doing, changed: Change | None, asleep: bool | None) -> Motion:
+    if last.on_others and first.on_others:
+        # It may have come by here again and again; only a main thread that slept did not.
+        if changed is None or asleep is None:
+            return Motion.UNKNOWN
+        if asleep or _waits_busily(changed):
+            return Motion.STILL
+        return Motion.MOVED
+    if asleep:
+        return Motion.STILL
+    if asleep is None or last.act in PERHAPS_ON_OTHERS:
+        # Who waits for a GPU spins, and stands at the same line in every step.
+        return Motion.UNKNOWN
+    if last.act in (Act.BUSY, Act.GIL) or first.act in (Act.BUSY, Act.GIL):
+        return Motion.LOOPS
+    return Motion.MOVED
+
+
+def _waits_busily(changed: Change) -> bool:
+    """Does it poll without a pause? Then it is never put to sleep, and moves nowhere."""
+    share = changed.main_share if changed.main_share is not None else changed.cpu_share
+    return share is not None and share > 0.9
+
+
+def _place(doing: Doing) -> tuple[tuple[str, str, int | None], ...]:
+    return tuple((one.function, one.file, one.line) for one in doing.frames)
+
+
+def _near(first: tuple[Frame, ...], last: tuple[Frame, ...]) -> bool:
+    """Two moments of one loop of the program's own: all calls the same up to one function, and in
+    that another line, or one call of its own more or less."""
+    outer = 0
+    for one, other in zip(reversed(first), reversed(last), strict=False):
+        if one != other:
+            break
+        outer += 1
+    inner, others = first[: len(first) - outer], last[: len(last) - outer]
+    if max(len(inner), len(others)) > 2 or not all(map(is_own, (*inner, *others))):
+        return False
+    if inner and others:
+        return (inner[-1].function, inner[-1].file) == (others[-1].function, others[-1].file)
+    return True

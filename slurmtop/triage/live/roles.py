@@ -1,0 +1,181 @@
+"""Who waits for others, who is away, who works: the part of each rank in a job that stands.
+
+Who is away is so by what is seen of itself alone, never because others are many. What cannot be
+told is open, and nobody who is open is named.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
+from slurmtop.triage.live.enough import QUIET_S
+from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.motion import Motion
+from slurmtop.triage.live.view import ProcessView, RankView, World
+
+#: Waits of a process for itself, by its stack.
+_BY_STACK = frozenset({Act.SLEEP, Act.READ, Act.LOCK, Act.CHILD, Act.SOCKET, Act.POLL, Act.GIL})
+#: Waits that the kernel alone may tell. A lock may be a collective, and so may a socket.
+_BY_KERNEL = frozenset({Act.SLEEP, Act.READ})
+#: What may well take long at one place, and is no loop because of that.
+_LONG_WORK = frozenset(
+    {Phase.EVALUATION, Phase.COMPILE, Phase.CHECKPOINT, Phase.STARTUP, Phase.LOADER}
+)
+_STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
+
+
+class Role(StrEnum):
+    WAITS = "waits"
+    """In a collective, a send or receive or at the meeting point, by its stack."""
+    SEEMS = "seems to wait"
+    """For its GPU or for a lock, as those do who wait for others."""
+    AWAY = "away"
+    """Stands still, and waits for nobody else."""
+    WORKS = "works"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The ranks of a world by role."""
+
+    waits: tuple[RankView, ...]
+    seems: tuple[RankView, ...]
+    away: tuple[RankView, ...]
+    works: tuple[RankView, ...]
+    open: tuple[RankView, ...]
+
+    @property
+    def waiting(self) -> tuple[RankView, ...]:
+        return (*self.waits, *self.seems)
+
+
+def parts_of(world: World) -> Parts:
+    """Each rank in its role. With a single look nobody is away."""
+    herd = _herd(world)
+    found: dict[Role, list[RankView]] = {role: [] for role in Role}
+    for one in world.ranks:
+        role = role_of(world, one)
+        if role is Role.OPEN and _place(one.doing) in herd:
+            role = Role.SEEMS
+        found[role].append(one)
+    return Parts(
+        waits=tuple(found[Role.WAITS]),
+        seems=tuple(found[Role.SEEMS]),
+        away=tuple(found[Role.AWAY]),
+        works=tuple(found[Role.WORKS]),
+        open=tuple(found[Role.OPEN]),
+    )
+
+
+def role_of(world: World, one: RankView) -> Role:
+    view, motion = one.view, one.motion
+    if not world.two or len(view.looks) < 2:
+        return Role.OPEN
+    if view.always(Act.STOPPED):
+        return Role.AWAY
+    if motion is Motion.MOVED:
+        return Role.WORKS
+    if one.on_others:
+        still = motion is Motion.STILL or _quiet(world)
+        return Role.WAITS if still else Role.OPEN
+    if view.always(Act.DISK):
+        return Role.AWAY if motion is Motion.STILL else Role.OPEN
+    if motion is Motion.STILL:
+        return _of_still(one)
+    if motion is Motion.LOOPS:
+        return Role.AWAY if _loops(view) else Role.OPEN
+    if view.doing.act in PERHAPS_ON_OTHERS and _same_place(view):
+        return Role.SEEMS
+    return Role.OPEN
+
+
+def _of_still(one: RankView) -> Role:
+    view, doing = one.view, one.doing
+    acts = {look.doing.act for look in view.looks}
+    if doing.act in PERHAPS_ON_OTHERS:
+        return Role.SEEMS
+    if not doing.by_stack:
+        if acts <= _BY_KERNEL or stuck_workers(one):
+            return Role.AWAY
+        if acts == {Act.CHILD}:
+            return Role.OPEN if _below_works(one) else Role.AWAY
+        return Role.SEEMS if acts == {Act.LOCK} else Role.OPEN
+    if doing.act not in _BY_STACK:
+        return Role.OPEN
+    if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
+        # A line of the program below which C code waits: it may be the wait for a collective.
+        return Role.SEEMS if doing.act is Act.LOCK else Role.OPEN
+    return Role.WORKS if _below_works(one) else Role.AWAY
+
+
+def _told_by_kernel_only(doing: Doing) -> bool:
+    """Is the program's own code innermost, so that only the kernel tells what it waits for?"""
+    return bool(doing.frames) and doing.frames[0] == doing.site
+
+
+def _loops(view: ProcessView) -> bool:
+    """Is it the interpreter that goes round, at one place that is no long work?"""
+    looks = [one.doing for one in view.looks]
+    busy = all(one.by_stack and one.act is Act.BUSY and one.gil is not False for one in looks)
+    told = any(one.gil for one in looks)
+    return busy and told and not any(one.phase in _LONG_WORK for one in looks)
+
+
+def _below_works(one: RankView) -> bool:
+    """Does something work that the rank has started: a compiler, a worker of its loader?"""
+    return any(
+        child.motion in (Motion.MOVED, Motion.LOOPS)
+        or (child.change is not None and (child.change.works or child.change.io_grew))
+        for child in one.below
+    )
+
+
+def stuck_workers(one: RankView) -> tuple[ProcessView, ...]:
+    """Processes below a rank that waits to be told something, of which none comes back."""
+    if not one.view.always(Act.POLL, Act.READ, Act.LOCK) or one.view.doing.act is Act.LOCK:
+        return ()
+    return tuple(
+        child
+        for child in one.below
+        if len(child.looks) > 1
+        and all(look.doing.act in _STUCK_WORKER for look in child.looks)
+        and child.motion is Motion.STILL
+        and _is_waited_for(child)
+    )
+
+
+def _is_waited_for(child: ProcessView) -> bool:
+    """A worker that has nothing to do reads from a pipe or waits for a lock, and so does one that
+    waits for work; who sleeps by a clock, or opens a file, has taken work."""
+    if child.act is not Act.READ:
+        return True
+    activity = child.looks[-1].activity
+    wchan = (activity.wchan or "") if activity is not None else ""
+    return wchan.startswith(("wait_for_partner", "fifo_"))
+
+
+def _quiet(world: World) -> bool:
+    log = world.live.log
+    return log.quiet_s is not None and log.quiet_s >= QUIET_S and not log.new_steps
+
+
+def _place(doing: Doing) -> tuple[object, ...] | None:
+    if not doing.by_stack or doing.gil:
+        return None
+    return tuple((one.function, one.file, one.line) for one in doing.frames)
+
+
+def _same_place(view: ProcessView) -> bool:
+    return len({_place(look.doing) for look in view.looks}) == 1
+
+
+def _herd(world: World) -> frozenset[tuple[object, ...]]:
+    """The place at which more than half of all ranks stand in C code, in every look: they wait
+    there for one another, whatever the name of the call is."""
+    counts: dict[tuple[object, ...], int] = {}
+    for one in world.ranks:
+        place = _place(one.doing)
+        if place is not None and len(one.view.looks) > 1 and _same_place(one.view):
+            counts[place] = counts.get(place, 0) + 1
+    return frozenset(place for place, count in counts.items() if 2 * count > world.count)

@@ -1,0 +1,1 @@
+"""One module a family of hangs. Each has ``find(world) -> Iterable[LiveFinding]``."""

@@ -1,0 +1,189 @@
+"""Ranks that stand still and wait for nobody, while the others wait for them."""
+
+from collections.abc import Iterable
+
+from slurmtop.model.text import visible
+from slurmtop.model.verdict import Culprit, Evidence, NextStep, State
+from slurmtop.triage.live.doing import site_text
+from slurmtop.triage.live.finding import (
+    LiveFinding,
+    Weight,
+    at_text,
+    culprit,
+    proofs,
+    ranks_of,
+    stack_evidence,
+    waiting_proof,
+)
+from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.roles import Parts, parts_of, stuck_workers
+from slurmtop.triage.live.view import RankView, World
+
+_BY_ACT = {
+    Act.STOPPED: "process-stopped",
+    Act.DISK: "io-stuck",
+    Act.GIL: "gil-held",
+}
+_BY_PHASE = {
+    Phase.LOADER: "data-loader-stuck",
+    Phase.CHECKPOINT: "checkpoint-stuck",
+    Phase.TEARDOWN: "teardown-hang",
+}
+#: What leaves no doubt comes first.
+_ORDER = ("process-stopped", "io-stuck", "gil-held")
+#: The kernel itself does not let these run: nobody else's wait is needed as proof.
+_STANDS = frozenset({Act.STOPPED, Act.DISK})
+_SHOWN = 2
+
+
+def find(world: World) -> Iterable[LiveFinding]:
+    parts = parts_of(world)
+    if not parts.away or world.live.log.new_steps:
+        return
+    stands = [one for one in parts.away if one.doing.act in _STANDS]
+    if stands and _waited_for_by_any(world, parts):
+        yield _finding(world, parts, Weight.STANDS)
+    elif parts.works or not enough_wait(world, parts):
+        return
+    else:
+        yield _finding(world, parts, Weight.AWAY)
+
+
+def _waited_for_by_any(world: World, parts: Parts) -> bool:
+    """One that waits is enough where the kernel tells who does not run; and nobody makes steps."""
+    if parts.works:
+        return False
+    return bool(parts.waiting) or len(parts.away) == world.count
+
+
+def enough_wait(world: World, parts: Parts) -> bool:
+    """Do more than half of all ranks wait? In a world of two there is no majority: there the
+    stacks of both must tell it."""
+    if world.count > 2:
+        return 2 * len(parts.waiting) > world.count
+    if world.count == 2:
+        return len(parts.waits) == 1 and all(one.doing.by_stack for one in parts.away)
+    return False
+
+
+def class_of(one: RankView) -> str:
+    """What keeps a rank that is away."""
+    doing = one.doing
+    if doing.act in _BY_ACT:
+        return _BY_ACT[doing.act]
+    if doing.phase in _BY_PHASE:
+        return _BY_PHASE[doing.phase]
+    return "data-loader-stuck" if stuck_workers(one) else "rank-elsewhere"
+
+
+def _finding(world: World, parts: Parts, weight: Weight) -> LiveFinding:
+    away = sorted(parts.away, key=_strongest)
+    first = away[0]
+    cls = class_of(first)
+    alike = [one for one in away if class_of(one) == cls]
+    named = 2 * len(away) < world.count or len(away) == world.count == 1
+    if weight is Weight.STANDS and world.count == 2:
+        named = len(away) == 1
+    culprits = tuple(_culprit(one) for one in away) if named else ()
+    who = first.name if len(alike) == 1 else f"{len(alike)} ranks ({ranks_of(alike)})"
+    waits = _waits_text(parts)
+    return LiveFinding(
+        cls=cls,
+        state=State.HUNG,
+        weight=weight,
+        summary=f"{who} {how(first, plural=len(alike) > 1)}{waits}",
+        culprits=culprits,
+        shown=(*_shown(alike), *waiting_proof(parts.waiting)),
+        against=_rest(away[len(alike) :]),
+        next=_steps(first) if named else (),
+    )
+
+
+def _strongest(one: RankView) -> tuple[int, int]:
+    cls = class_of(one)
+    return (_ORDER.index(cls) if cls in _ORDER else len(_ORDER), one.rank or 0)
+
+
+def _culprit(one: RankView) -> Culprit:
+    activity = one.view.looks[-1].activity
+    at = activity.open_file if activity is not None and one.doing.act is Act.DISK else None
+    return culprit(one, how(one), **({"mount": at} if at else {}))
+
+
+def how(one: RankView, *, plural: bool = False) -> str:
+    """``sleeps at train.py:30 in load``: what keeps a rank that is away."""
+    doing, cls = one.doing, class_of(one)
+    at = at_text(one)
+    activity = one.view.looks[-1].activity
+    if doing.act is Act.STOPPED:
+        tracer = activity.tracer_pid if activity is not None else None
+        by = f", traced by process {tracer}" if tracer else ""
+        return f"{'are' if plural else 'is'} stopped{by}"
+    if doing.act is Act.DISK:
+        wchan = f" ({visible(activity.wchan)})" if activity is not None and activity.wchan else ""
+        return f"{'wait' if plural else 'waits'} in the kernel, state D{wchan}{at}"
+    if doing.act is Act.GIL:
+        return f"{'hold' if plural else 'holds'} the interpreter in C code{at}"
+    file = activity.open_file if activity is not None else None
+    what = {
+        Act.SLEEP: "sleeps",
+        Act.READ: f"is blocked on {visible(file)}" if file else "is blocked in a read or write",
+        Act.BUSY: "goes round and round",
+        Act.CHILD: "waits for a child process",
+        Act.SOCKET: "waits for the network",
+    }.get(doing.act, "waits")
+    where = {
+        "data-loader-stuck": " for data",
+        "checkpoint-stuck": " in a checkpoint",
+        "teardown-hang": " while closing down",
+    }.get(cls, "")
+    return f"{what}{where}{at}"
+
+
+def _waits_text(parts: Parts) -> str:
+    found = parts.waiting
+    if not found:
+        return ""
+    ops = {one.doing.op for one in parts.waits if one.doing.op}
+    op = f" in {visible(next(iter(ops)))}" if len(ops) == 1 and parts.waits else ""
+    verb = "waits" if len(found) == 1 else "wait"
+    return f"; {ranks_of(found)} {verb}{op} for it"
+
+
+def _shown(away: list[RankView]) -> tuple[Evidence, ...]:
+    out: list[Evidence] = []
+    for one in away[:_SHOWN]:
+        out += proofs(one.view, how(one))
+        for worker in stuck_workers(one)[:1]:
+            out += proofs(worker, "a worker of its loader that does not come back")
+    return tuple(out)
+
+
+def _rest(others: list[RankView]) -> tuple[Evidence, ...]:
+    found = (stack_evidence(one.view, f"{one.name} is away as well") for one in others[:_SHOWN])
+    return tuple(one for one in found if one is not None)
+
+
+def _steps(one: RankView) -> tuple[NextStep, ...]:
+    host, pid = one.host, one.view.pid
+    if not host.replace("-", "").replace(".", "").isalnum():
+        return ()
+    if one.doing.act is Act.STOPPED:
+        activity = one.view.looks[-1].activity
+        if activity is not None and activity.tracer_pid:
+            command = f"ssh {host} ps -fp {activity.tracer_pid}"
+            return (NextStep("see what traces it", command, "read", "detach it there"),)
+        command = f"ssh {host} kill -CONT {pid}"
+        return (NextStep("let it go on", command, "write", "it goes on where it was stopped"),)
+    if one.doing.act is Act.DISK:
+        command = f"ssh {host} cat /proc/{pid}/wchan /proc/{pid}/mounts"
+        why = "for the administrators: nobody can end this process"
+        return (NextStep("record where it waits", command, "read", why),)
+    if one.doing.act is Act.GIL:
+        command = f"ssh {host} py-spy dump --native -p {pid}"
+        why = "stops that one process for a moment; shows which C function keeps it"
+        return (NextStep("see its native stack", command, "write", why),)
+    where = site_text(one.doing.site)
+    why = f"it stands at {where}" if where else "tells where it stands"
+    command = f"ssh {host} py-spy dump --nonblocking -p {pid}"
+    return (NextStep("see its stack again", command, "read", why),)

@@ -1,0 +1,346 @@
+"""The looks at the nodes of a job as one picture of its ranks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from slurmtop.model.live import LiveFacts, Sample
+from slurmtop.model.look import HostLook
+from slurmtop.model.probe import Activity, NodeProbe
+from slurmtop.model.process import NodeProcess, NodeProcesses, RankProcess
+from slurmtop.model.stacks import ProcessStacks
+from slurmtop.model.verdict import Fate
+from slurmtop.triage.live.doing import ON_OTHERS, Doing, doing_of
+from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.kernel_signs import STOPPED
+from slurmtop.triage.live.motion import Change, Motion, change, motion_of
+from slurmtop.triage.process_tree import DEAD, Tree
+from slurmtop.triage.programs import Part, part_of
+from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
+
+#: Programs at work in an allocation that trains nothing by itself.
+_INTERACTIVE = ("jupyter", "ipython", "ipykernel", "code-server", "vscode", "rstudio")
+_Key = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One process in one sample."""
+
+    process: NodeProcess
+    activity: Activity | None
+    stacks: ProcessStacks | None
+    doing: Doing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """One process over the looks: ``looks`` holds those in which it was seen, oldest first."""
+
+    looks: tuple[Look, ...]
+    motion: Motion = Motion.UNKNOWN
+    change: Change | None = None
+
+    @property
+    def process(self) -> NodeProcess:
+        return self.looks[-1].process
+
+    @property
+    def doing(self) -> Doing:
+        return self.looks[-1].doing
+
+    @property
+    def act(self) -> Act:
+        return self.doing.act
+
+    @property
+    def host(self) -> str:
+        return self.process.host
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def always(self, *acts: Act) -> bool:
+        """Was it in one of ``acts`` in every look? One look is not always."""
+        return len(self.looks) > 1 and all(one.doing.act in acts for one in self.looks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankView:
+    """One rank of a job: its process, and what serves it (loader workers and other children)."""
+
+    told: RankProcess
+    view: ProcessView
+    below: tuple[ProcessView, ...] = ()
+    gpu_busy: float | None = None
+    """Per cent, the least of its GPUs; None where that is not known."""
+
+    @property
+    def rank(self) -> int | None:
+        return self.told.rank
+
+    @property
+    def host(self) -> str:
+        return self.view.host
+
+    @property
+    def doing(self) -> Doing:
+        return self.view.doing
+
+    @property
+    def motion(self) -> Motion:
+        return self.view.motion
+
+    @property
+    def name(self) -> str:
+        """``rank 2 on gpu03``; the process where its rank is not known."""
+        if self.rank is not None:
+            return f"rank {self.rank} on {self.host}"
+        return f"process {self.view.pid} on {self.host}"
+
+    @property
+    def on_others(self) -> bool:
+        """Did it wait for other ranks by its stack, in every look at its stack?"""
+        told = [one.doing for one in self.view.looks if one.doing.by_stack]
+        return bool(told) and all(one.act in ON_OTHERS for one in told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The ranks of one launch, and all that is known of the nodes around them.
+
+    ``size`` is how many ranks it was started with, None where that is not told.
+    """
+
+    live: LiveFacts
+    ranks: tuple[RankView, ...]
+    size: int | None = None
+    answered: tuple[str, ...] = ()
+    """Nodes whose processes are known of the newest look."""
+    silent: tuple[str, ...] = ()
+    """Nodes that gave no answer in the newest look that has come to its end."""
+    agents: Mapping[str, tuple[NodeProcess, ...]]
+    """torchrun and its like, by node."""
+    others: Mapping[str, tuple[ProcessView, ...]]
+    """All processes of the job, by node."""
+    first_ranks: tuple[RankProcess, ...] = ()
+    """The ranks of the first look."""
+
+    @property
+    def two(self) -> bool:
+        return self.live.two_samples
+
+    @property
+    def count(self) -> int:
+        """How many ranks there are: by the launch, or else as many as were seen."""
+        return max(self.size or 0, len(self.ranks))
+
+    def probe(self, host: str) -> NodeProbe | None:
+        return next(
+            (found for one in reversed(self.live.samples) if (found := one.probe_of(host))), None
+        )
+
+    @property
+    def seen_whole(self) -> bool:
+        """Were the processes of every node of the job seen, all of them?"""
+        hosts = self.live.hosts
+        return bool(hosts) and set(hosts) <= set(self.answered) and not self.silent
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one sample tells, by process."""
+
+    sample: Sample
+    processes: Mapping[_Key, NodeProcess]
+    activity: Mapping[_Key, Activity]
+    stacks: Mapping[_Key, ProcessStacks]
+    arch: Mapping[str, str | None]
+
+
+def worlds_of(live: LiveFacts) -> tuple[World, ...]:
+    """The launches of the job that were seen, the largest first; one without ranks where there are
+    none. Empty where no node answered."""
+    samples = [one for one in live.samples if one.probes][-2:]
+    if not samples or not any(_answered(probe) for probe in samples[-1].probes):
+        return ()
+    seen = [_seen(sample) for sample in samples]
+    views = _views(live, seen)
+    newest = samples[-1]
+    told = _ranks(newest, live.job)
+    whole = _world_frame(live, newest, views, _ranks(samples[0], live.job))
+    groups = _launches([one for one in told if part_of(one.process) is Part.WORK])
+    found = [_of_launch(whole, newest, views, group) for group in groups]
+    return tuple(sorted(found, key=lambda one: -len(one.ranks))) or (whole,)
+
+
+def _answered(probe: NodeProbe) -> bool:
+    look = probe.processes
+    refused = any(
+        one.source == "processes" and one.fate is not Fate.ANSWERED for one in probe.fates
+    )
+    return probe.failure is None and look is not None and look.failure is None and not refused
+
+
+def _looks(sample: Sample) -> list[NodeProcesses]:
+    return [one.processes for one in sample.probes if _answered(one) and one.processes is not None]
+
+
+def _ranks(sample: Sample, job: str) -> tuple[RankProcess, ...]:
+    return rank_processes(_looks(sample), job)
+
+
+def _seen(sample: Sample) -> _Seen:
+    return _Seen(
+        sample=sample,
+        processes={one.key: one for look in _looks(sample) for one in look.processes},
+        activity={one.key: one for probe in sample.probes for one in probe.activity},
+        stacks={one.key: one for one in sample.stacks if one.failure is None},
+        arch={probe.host: probe.arch for probe in sample.probes},
+    )
+
+
+def _views(live: LiveFacts, seen: Sequence[_Seen]) -> dict[_Key, ProcessView]:
+    """Every process of the job that the newest look shows."""
+    out: dict[_Key, ProcessView] = {}
+    for key, process in seen[-1].processes.items():
+        if process.job == live.job and process.state not in DEAD:
+            looks = tuple(
+                _look(one, key, one.processes[key]) for one in seen if key in one.processes
+            )
+            out[key] = _process_view(live, seen, looks)
+    return out
+
+
+def _look(seen: _Seen, key: _Key, process: NodeProcess) -> Look:
+    activity, stacks = seen.activity.get(key), seen.stacks.get(key)
+    doing = doing_of(process, activity, stacks, seen.arch.get(process.host))
+    return Look(process=process, activity=activity, stacks=stacks, doing=doing)
+
+
+def _process_view(live: LiveFacts, seen: Sequence[_Seen], looks: tuple[Look, ...]) -> ProcessView:
+    if len(looks) < 2:
+        return ProcessView(looks=looks)
+    first, last = looks[0], looks[-1]
+    probes = [one.sample.probe_of(last.process.host) for one in seen]
+    seconds, ticks = 0.0, 100
+    if probes[0] is not None and probes[-1] is not None:
+        seconds = (probes[-1].at - probes[0].at).total_seconds()
+        ticks = probes[-1].ticks_per_s
+    changed = change(first.activity, last.activity, seconds, ticks)
+    motion = motion_of(first.doing, last.doing, changed) if live.two_samples else Motion.UNKNOWN
+    return ProcessView(looks=looks, motion=motion, change=changed)
+
+
+def _launches(ranks: Iterable[RankProcess]) -> list[list[RankProcess]]:
+    """The ranks by launch: by step, and apart where one number stands there twice."""
+    steps: dict[str | None, list[RankProcess]] = {}
+    for one in ranks:
+        steps.setdefault(one.process.step, []).append(one)
+    out: list[list[RankProcess]] = []
+    for those in steps.values():
+        numbers = [one.rank for one in those if one.rank is not None]
+        if len(set(numbers)) == len(numbers):
+            out.append(those)
+            continue
+        apart: dict[tuple[object, ...], list[RankProcess]] = {}
+        for one in those:
+            apart.setdefault(_launch_name(one), []).append(one)
+        out += apart.values()
+    return out
+
+
+def _launch_name(one: RankProcess) -> tuple[object, ...]:
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+    return (one.world_size, one.attempt, *(one.process.variable(name) for name in names))
+
+
+def _world_frame(
+    live: LiveFacts,
+    newest: Sample,
+    views: Mapping[_Key, ProcessView],
+    first_ranks: tuple[RankProcess, ...],
+) -> World:
+    answered = tuple(one.host for one in newest.probes if _answered(one))
+    whole = next((one for one in reversed(live.samples) if one.whole), None)
+    silent: tuple[str, ...] = ()
+    if whole is not None:
+        silent = tuple(
+            host
+            for host in live.hosts
+            if (probe := whole.probe_of(host)) is None or probe.failure is not None
+        )
+        silent = tuple(host for host in silent if host not in answered)
+    others: dict[str, list[ProcessView]] = {}
+    for view in views.values():
+        others.setdefault(view.host, []).append(view)
+    agents: dict[str, tuple[NodeProcess, ...]] = {}
+    for host, those in others.items():
+        tree = Tree({one.pid: one.process for one in those}, {})
+        agents[host] = tuple(one.process for one in those if tree.is_torch_agent(one.process))
+    return World(
+        live=live,
+        ranks=(),
+        answered=answered,
+        silent=silent,
+        agents={host: those for host, those in agents.items() if those},
+        others={host: tuple(those) for host, those in others.items()},
+        first_ranks=first_ranks,
+    )
+
+
+def _of_launch(
+    whole: World,
+    newest: Sample,
+    views: Mapping[_Key, ProcessView],
+    ranks: Sequence[RankProcess],
+) -> World:
+    trees = {
+        host: Tree({one.pid: one.process for one in those}, {})
+        for host, those in whole.others.items()
+    }
+    busy = _gpu_busy(newest, ranks)
+    found = []
+    for one in ranks:
+        view = views[one.process.key]
+        below = trees[view.host].below(one.process)
+        found.append(
+            RankView(
+                told=one,
+                view=view,
+                below=tuple(views[child.key] for child in below if child.key in views),
+                gpu_busy=busy.get(one.process.key),
+            )
+        )
+    sizes = {one.world_size for one in ranks if one.world_size is not None}
+    return replace(whole, ranks=tuple(found), size=sizes.pop() if len(sizes) == 1 else None)
+
+
+def _gpu_busy(sample: Sample, ranks: Sequence[RankProcess]) -> dict[_Key, float]:
+    out: dict[_Key, float] = {}
+    for probe in sample.probes:
+        if probe.gpus is None:
+            continue
+        use = {one.uuid: one.util_percent for one in probe.gpus.samples}
+        look = HostLook(host=probe.host, gpus=probe.gpus, processes=probe.processes)
+        for uuid, those in ranks_by_gpu(look, ranks).items():
+            util = use.get(uuid)
+            if util is not None:
+                for one in those:
+                    out[one.process.key] = min(util, out.get(one.process.key, util))
+    return out
+
+
+def is_interactive(process: NodeProcess) -> bool:
+    """A shell, a notebook or a plain tool: nothing that trains by itself."""
+    part = part_of(process)
+    words = " ".join((process.name, *process.argv[:3])).lower()
+    return part is not Part.WORK or any(word in words for word in _INTERACTIVE)
+
+
+def all_stopped(views: Iterable[ProcessView]) -> bool:
+    """Are all of them stopped, in every look?"""
+    found = list(views)
+    return bool(found) and all(
+        one.process.state in STOPPED or one.act is Act.STOPPED for one in found
+    )
