@@ -2,18 +2,22 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from slurmtop import __version__
 from slurmtop.cli.errors import UsageError
 from slurmtop.cli.headless import run_to_end
+from slurmtop.cli.job_answer import door_of
 from slurmtop.cli.options import Options
 from slurmtop.cli.plain_report import queue_lines
 from slurmtop.cli.terminal import has_terminal
 from slurmtop.cli.wiring import Wiring, load_settings
 from slurmtop.collect.asking import new_record_mark
 from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.job_triage import triage_job
+from slurmtop.collect.live import LookSettings
 from slurmtop.collect.log_verdict import judge_here
 from slurmtop.collect.metered import MeteredRunner
 from slurmtop.collect.nodes.many import read_many
@@ -27,11 +31,12 @@ from slurmtop.demo import (
     DEMO_UID,
     DEMO_USER,
     SCENARIOS,
+    DemoClock,
     make_demo,
 )
 from slurmtop.model.job import Job, Phase
+from slurmtop.model.ports import Clock
 from slurmtop.model.verdict import State, Verdict
-from slurmtop.triage.why import explain_job
 from slurmtop.triage.words import four_lines
 
 #: At most so many jobs are explained in the plain report: it is a sample, not a census.
@@ -48,6 +53,27 @@ class NoLog:
     def record(self, entry: Entry) -> str | None:
         """Keep nothing."""
         return None
+
+
+class _HastyClock:
+    """The cluster's clock, where nobody waits for what is awaited on purpose: between two looks
+    the simulated time goes by at once."""
+
+    def __init__(self, clock: Clock, skip: Callable[[float], None]) -> None:
+        self._clock, self._skip = clock, skip
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+    async def pause(self, seconds: float) -> None:
+        """As :func:`slurmtop.collect.clock.pause` wants it."""
+        self._skip(seconds)
 
 
 def run(options: Options) -> int:
@@ -131,14 +157,21 @@ def _most_telling(failed: Sequence[Verdict]) -> Verdict | None:
 
 
 async def _verdicts(wiring: Wiring) -> list[Verdict]:
-    from slurmtop.cli.why import gather
-
+    """What ``why`` says of some jobs; the nodes of those that are suspect are looked at."""
+    clock, speed = wiring.clock, wiring.speed
+    if isinstance(clock, DemoClock):
+        demo = clock
+        wiring = replace(wiring, clock=_HastyClock(demo, lambda s: demo.skip(s * speed)))
+    door = door_of(wiring)
     try:
         answer = await wiring.queue_source(all_users=False).fetch()
     except SourceFailed:
         return []
     chosen = [job for job in answer.rows if _worth_a_look(job)][:_EXPLAINED]
-    return [explain_job(await gather(wiring, job.key.id, judge_logs=judge_here)) for job in chosen]
+    found = [
+        await triage_job(door, job.key.id, LookSettings(), judge_logs=judge_here) for job in chosen
+    ]
+    return [verdict for _, verdict in found]
 
 
 def _worth_a_look(job: Job) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "DEMO_UID",
     "DEMO_USER",
     "SCENARIOS",
+    "DemoClock",
     "make_demo",
 ]
 

@@ -80,7 +80,7 @@ def first_words(view: View, node: DemoNode, words: Sequence[str]) -> str:
     out = ["#slurmtop seen hostengine exporter"]
     if want in ("probe", "once"):
         out += ["#slurmtop part cgroup", f"0::/system.slice/sshd.service/{node.name}"]
-        out += ["#slurmtop part nics", *_nics(view)]
+        out += ["#slurmtop part nics", *nics(view)]
     if want == "stream":
         return _lines([*out, "#slurmtop part query", f"#slurmtop pid {_TOOL}"])
     if want == "dcgm":
@@ -92,7 +92,7 @@ def first_words(view: View, node: DemoNode, words: Sequence[str]) -> str:
         out += ["#slurmtop part query", f"#slurmtop pid {_TOOL}", *rows, f"#slurmtop end {rc}"]
     asked = {"once": words[3:4], "probe": words[2:3]}.get(want, ())
     if asked and asked[0]:
-        out += ["#slurmtop part apps", f"#slurmtop pid {_TOOL}", *_apps(view, node)]
+        out += ["#slurmtop part apps", f"#slurmtop pid {_TOOL}", *apps(view, node)]
         out += ["#slurmtop end 0"]
     if want == "amd":
         out += ["#slurmtop part amd", "#slurmtop end 127"]
@@ -130,7 +130,8 @@ def query(view: View, node: DemoNode, fields: Sequence[str]) -> tuple[list[str],
     return rows, 0
 
 
-def _apps(view: View, node: DemoNode) -> list[str]:
+def apps(view: View, node: DemoNode) -> list[str]:
+    """The rows of ``--query-compute-apps``."""
     rows = []
     for gpu in range(GPUS):
         who = holder(view, node, gpu)
@@ -168,7 +169,7 @@ def _dmon(view: View, node: DemoNode, ids: Sequence[int]) -> list[str]:
     return out
 
 
-def _nics(view: View) -> list[str]:
+def nics(view: View) -> list[str]:
     """Eight ports of InfiniBand; what they have carried grows with time."""
     t = max(0, view.t) + 5_000_000
     out = [f"/proc/uptime:{t}.00 {t * 90}.00"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from slurmtop.demo import answers_gpus
+from slurmtop.demo.answers_probe import probe_lines, stack_lines
 from slurmtop.demo.answers_processes import access_lines, process_lines
 from slurmtop.demo.nodes import DemoNode
 from slurmtop.demo.options import Answer, said
@@ -14,7 +15,9 @@ _SCRIPTS: dict[str, Callable[[View, DemoNode, Sequence[str]], str]] = {
     "slurmtop-processes": process_lines,
     "slurmtop-access": access_lines,
     "slurmtop-gpus": answers_gpus.first_words,
+    "slurmtop-stacks": stack_lines,
 }
+_PROBE = "slurmtop-probe"
 _READS_KERNEL = "slurmtop-kernel"
 _KERNEL = "dmesg: read kernel buffer failed: Operation not permitted\n"
 
@@ -45,6 +48,8 @@ def answer(view: View, host: str, argv: tuple[str, ...]) -> Answer:
     """What a command on a node prints. A stream's first words are its whole answer here."""
     node = node_of(view, host)
     script = script_of(argv)
+    if script is not None and script[0] == _PROBE:
+        return said(probe_lines(view, node, argv[2], script[1]))
     if script is not None and script[0] in _SCRIPTS:
         name, words = script
         return said(_SCRIPTS[name](view, node, words))

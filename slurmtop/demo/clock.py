@@ -18,6 +18,7 @@ class DemoClock:
             raise ValueError("the speed of a demo must be above 0")
         self._real = real
         self._began = real.monotonic()
+        self._skipped_s = 0.0
         self.speed = speed
         self.start = real.now().astimezone(UTC).replace(microsecond=0)
 
@@ -32,7 +33,11 @@ class DemoClock:
 
     def elapsed_s(self) -> float:
         """Simulated seconds since the demo began."""
-        return self.real_elapsed_s() * self.speed
+        return self.real_elapsed_s() * self.speed + self._skipped_s
+
+    def skip(self, seconds: float) -> None:
+        """Let so many simulated seconds go by at once."""
+        self._skipped_s += max(0.0, seconds)
 
     def real_elapsed_s(self) -> float:
         """Seconds that have really passed since the demo began."""
