@@ -3,9 +3,12 @@
 import asyncio
 import os
 
+from slurmtop.cli.bundles import Answer, ask_and_save, ask_job, job_manifest
+from slurmtop.cli.errors import CannotWork
 from slurmtop.cli.options import Options
 from slurmtop.cli.refining import Refining
 from slurmtop.cli.wiring import Wiring, load_settings
+from slurmtop.collect.bundle import CannotSave, Saved
 from slurmtop.collect.job_triage import Door, triage_job
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.nodes.stack_tools import tool_words
@@ -58,6 +61,25 @@ async def answer(
 ) -> tuple[JobFacts, Verdict]:
     """Facts and verdict; ``refining`` hears of the answers before. Closes nothing."""
     return await triage_job(door_of(wiring), job_id, settings, refining.news, whole=whole)
+
+
+async def answer_saved(
+    wiring: Wiring, job_id: str, settings: LookSettings, refining: Refining, options: Options
+) -> tuple[JobFacts, Verdict, Saved | CannotSave]:
+    """As :func:`answer`, kept in the folder of ``--save``. Raises :class:`CannotWork` where it
+    cannot be saved there; nobody was asked then."""
+    config = load_settings(options, os.environ)
+    about = job_manifest(job_id, settings, config, whole=options.whole)
+
+    async def ask(door: Door) -> Answer:
+        return await ask_job(door, job_id, settings, refining.news, whole=options.whole)
+
+    try:
+        done, saved = await ask_and_save(door_of(wiring), about, options.save or "", ask)
+    except CannotSave as error:
+        raise CannotWork(str(error)) from error
+    assert done.facts is not None
+    return done.facts, done.verdict, saved
 
 
 def was_broken_off(error: BaseException) -> bool:

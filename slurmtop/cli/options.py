@@ -26,6 +26,8 @@ ACTIONS = {
 }
 #: Those that can be done to one step of a job as well.
 TAKE_STEPS = ("cancel", "signal")
+#: Those before which what is known of a suspect is saved.
+SAVE_FIRST = ("cancel", "requeue")
 _JOB_FORMS = "4711, 4711_3, '4711_[1-5,7]', 4711+1"
 
 
@@ -38,7 +40,8 @@ class Options:
     ``hold``, ``signal`` and ``to`` are those of the actions; ``hosts`` is that of gpus and doctor,
     ``textfile`` that of export, ``where`` are the words of doctor and of nodes, whose ``fit`` is;
     ``paths``, ``timeline`` and ``whole`` are those of triage, ``words`` that of explain;
-    ``no_nodes``, ``no_stacks`` and ``look`` those of why and of triage of a job.
+    ``no_nodes``, ``no_stacks`` and ``look`` those of why and of triage of a job; ``save`` is that
+    of triage, ``no_save`` that of cancel and requeue.
     """
 
     command: str = "tui"
@@ -70,6 +73,8 @@ class Options:
     paths: tuple[str, ...] = ()
     timeline: bool = False
     whole: bool = False
+    save: str | None = None
+    no_save: bool = False
     no_nodes: bool = False
     no_stacks: bool = False
     look: bool = False
@@ -157,7 +162,7 @@ def _add_triage(commands: Any, shared: argparse.ArgumentParser) -> None:
         "paths",
         metavar="PATH|JOB",
         nargs="+",
-        help="files, folders, -; a job id is a job (a file of that name: ./4711)",
+        help="files, folders, a bundle, -; a job id is a job (a file of that name: ./4711)",
     )
     form = triage.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the whole verdict as JSON")
@@ -166,6 +171,11 @@ def _add_triage(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     triage.add_argument(
         "--whole", action="store_true", help="long files from end to end, not only both ends"
+    )
+    triage.add_argument(
+        "--save",
+        metavar="DIR",
+        help="keep the verdict and all it rests on, secrets masked: a new folder, or NAME.tar.gz",
     )
     _add_look(triage)
     explain = commands.add_parser(
@@ -285,6 +295,12 @@ def _add_actions(commands: Any, shared: argparse.ArgumentParser) -> None:
             action="store_true",
             help="with --yes: go on even where the log of actions cannot be written",
         )
+        if verb in SAVE_FIRST:
+            one.add_argument(
+                "--no-save",
+                action="store_true",
+                help="do not save first what is known of a job that hangs or failed",
+            )
         if verb == "requeue":
             one.add_argument("--hold", action="store_true", help="and hold them there")
         if verb == "signal":
@@ -383,6 +399,7 @@ def _check(options: Options) -> None:
         ("--replay", options.replay),
         ("--config", options.config),
         ("--textfile", options.textfile),
+        ("--save", options.save),
     ):
         if text is not None and (not text or "\0" in text):
             raise UsageError(f"{name} wants a path; see slurmtop --help")

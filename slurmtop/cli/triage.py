@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, CannotWork, UsageError
 from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
+from slurmtop.collect.bundle import CannotSave, Saved
+from slurmtop.collect.bundle_form import BundleError
+from slurmtop.collect.bundle_open import Bundle, open_bundle
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.left_behind import BLOCK_BYTES, STDIN, read_traces
 from slurmtop.collect.local import LocalRunner
@@ -20,6 +23,7 @@ from slurmtop.model.ports import Runner
 from slurmtop.model.text import visible
 from slurmtop.model.trace import Source, Traces
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
+from slurmtop.parse.mask import mask_json
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.join import join
 from slurmtop.triage.judge import explain_traces
@@ -46,11 +50,83 @@ def run(options: Options) -> int:
         )
     if paths.count(STDIN) > 1:
         raise UsageError("standard input can be read once: give - once")
-    return run_to_end(_job(options, jobs[0]) if jobs else _paths(options))
+    _check_save(options)
+    return run_to_end(_job(options, jobs[0]) if jobs else _files(options))
+
+
+def _check_save(options: Options) -> None:
+    if options.save is None:
+        return
+    if options.timeline:
+        raise UsageError("--save keeps a verdict and what it rests on: not with --timeline")
+    if STDIN in options.paths:
+        raise UsageError("--save cannot keep standard input: put it into a file and name that")
 
 
 def _is_job(path: str) -> bool:
     return "/" not in path and looks_like_job_id(split_cluster(path)[0])
+
+
+async def _files(options: Options) -> int:
+    """Files and folders; one of them alone may be a bundle."""
+    bundle = None
+    if len(options.paths) == 1 and options.paths[0] != STDIN:
+        try:
+            bundle = await asyncio.to_thread(open_bundle, options.paths[0])
+        except BundleError as error:
+            raise CannotWork(f"{options.paths[0]}: a bundle, but {error}") from error
+    if bundle is not None:
+        return await _bundle(bundle, options)
+    return await (_paths(options) if options.save is None else _paths_saved(options))
+
+
+async def _bundle(bundle: Bundle, options: Options) -> int:
+    """What was saved, judged again: no Slurm and no node is asked."""
+    from slurmtop.cli.bundles import judge_again, tell_bundle
+    from slurmtop.cli.why import exit_status as status_of_job
+
+    if options.save is not None or options.timeline:
+        raise UsageError("a bundle is judged again as it was: without --save and --timeline")
+    if options.whole and not bundle.manifest.whole:
+        raise UsageError("--whole: this bundle keeps only both ends of long files")
+    try:
+        answer = await judge_again(bundle)
+    except BundleError as error:
+        raise CannotWork(f"{bundle.path}: a bundle, but {error}") from error
+    tell_bundle(bundle, answer.verdict)
+    _print(answer.verdict, options)
+    if answer.facts is not None:
+        return status_of_job(answer.facts, answer.verdict)
+    return exit_status(answer.verdict)
+
+
+async def _paths_saved(options: Options) -> int:
+    """As :func:`_paths`, and what was read is kept."""
+    from slurmtop.cli.bundles import Answer, ask_and_save, ask_paths, paths_manifest, tell_saved
+    from slurmtop.collect.job_triage import Door
+    from slurmtop.collect.who import current_user
+
+    clock = SystemClock()
+
+    async def ask(door: Door) -> Answer:
+        answer = await ask_paths(door, options.paths, whole=options.whole)
+        assert answer.traces is not None
+        if not any(source.status is LogStatus.READ for source in answer.traces.sources):
+            raise CannotWork(_nothing_read(options.paths, answer.traces))
+        return answer
+
+    about = paths_manifest(options.paths, whole=options.whole)
+    async with LocalRunner(clock, os.environ) as runner:
+        door = Door(runner=runner, clock=clock, who=current_user())
+        try:
+            answer, saved = await ask_and_save(door, about, options.save or "", ask)
+        except CannotSave as error:
+            raise CannotWork(str(error)) from error
+    _print(answer.verdict, options)
+    assert answer.traces is not None
+    whole = tell_saved(saved)
+    status = _with_unread(options.paths, answer.traces, exit_status(answer.verdict))
+    return status if whole else CANNOT_STATUS
 
 
 async def _paths(options: Options) -> int:
@@ -111,29 +187,41 @@ async def _job(options: Options, job: str) -> int:
     try:
         if options.timeline:
             return await _timeline(wiring, options, job_id)
-        facts, verdict = await _verdict(wiring, options, job_id)
+        facts, verdict, saved = await _verdict(wiring, options, job_id)
     finally:
         await wiring.aclose()
     _print(verdict, options)
+    if saved is not None:
+        from slurmtop.cli.bundles import tell_saved
+
+        if not tell_saved(saved):
+            return CANNOT_STATUS
     return status_of_job(facts, verdict)
 
 
-async def _verdict(wiring: "Wiring", options: Options, job_id: str) -> tuple[JobFacts, Verdict]:
-    """The last answer; the best one so far is printed where somebody ends it before."""
-    from slurmtop.cli.job_answer import answer, look_settings
+async def _verdict(
+    wiring: "Wiring", options: Options, job_id: str
+) -> tuple[JobFacts, Verdict, Saved | CannotSave | None]:
+    """The last answer, and what became of saving it; the best one so far is printed where somebody
+    ends it before."""
+    from slurmtop.cli.job_answer import answer, answer_saved, look_settings
     from slurmtop.cli.refining import Refining
 
     refining = Refining()
     settings = look_settings(options, once=True)
     try:
-        facts, verdict = await answer(wiring, job_id, settings, refining, whole=options.whole)
+        if options.save is None:
+            facts, verdict = await answer(wiring, job_id, settings, refining, whole=options.whole)
+            saved = None
+        else:
+            facts, verdict, saved = await answer_saved(wiring, job_id, settings, refining, options)
     except asyncio.CancelledError:
         best = refining.broken_off()
         if best is not None and not options.json:
             _print(best, options)
         raise
     refining.end(verdict)
-    return facts, verdict
+    return facts, verdict, saved
 
 
 async def _timeline(wiring: "Wiring", options: Options, job_id: str) -> int:
@@ -155,7 +243,7 @@ async def _timeline(wiring: "Wiring", options: Options, job_id: str) -> int:
 
 def _print(verdict: Verdict, options: Options) -> None:
     if options.json:
-        print(json.dumps(verdict_dict(verdict), indent=1))
+        print(json.dumps(mask_json(verdict_dict(verdict)), indent=1))
         return
     for line in report_lines(verdict, width=_width()):
         print(line)

@@ -22,7 +22,7 @@ from slurmtop.collect.poller import SourceFailed
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ports import RunnerError
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
-from slurmtop.parse.mask import mask_text
+from slurmtop.parse.mask import mask_json, mask_text
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.why import known_anywhere
 from slurmtop.triage.words import copy_block, four_lines
@@ -62,7 +62,7 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
         print(f"slurmtop: {note}", file=sys.stderr)
     refining.end(verdict)
     if options.json:
-        print(json.dumps(verdict_dict(verdict), indent=1))
+        print(json.dumps(mask_json(verdict_dict(verdict)), indent=1))
     elif options.copy:
         print(chat_block(verdict, version), end="")
     elif not refining.in_place:

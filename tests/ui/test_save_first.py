@@ -105,7 +105,6 @@ async def test_a_requeue_of_a_failed_job_saves_what_its_log_still_says() -> None
     app = bench.app()
     async with app.run_test(size=SIZE) as pilot:
         await bench.answer(pilot, (failed,))
-        bench.world.rows = (failed,)
         act(app, Selection(jobs=(failed,)), Kind.REQUEUE)
         await bench.settled(pilot)
         assert "saves what is known first" in bench.words(pilot)

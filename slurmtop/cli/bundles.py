@@ -1,0 +1,163 @@
+"""Bundles at the command line: what ``triage --save`` keeps, and what ``triage BUNDLE`` says."""
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from slurmtop.cli.job_rows import recorded_text
+from slurmtop.collect.bundle import CannotSave, Found, Saved, save_bundle
+from slurmtop.collect.bundle_form import JOB, PATHS, Manifest, same_verdict
+from slurmtop.collect.bundle_open import Bundle
+from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.job_triage import Door, OnNews, triage_job
+from slurmtop.collect.left_behind import read_traces
+from slurmtop.collect.live import LookSettings
+from slurmtop.config import Config
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.text import visible
+from slurmtop.model.trace import Traces
+from slurmtop.model.verdict import Verdict, verdict_dict
+from slurmtop.parse.mask import mask_json
+from slurmtop.triage.judge import explain_traces
+from slurmtop.triage.report import report_lines
+
+_REPORT_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a look came to: of a job its facts, of files what was read."""
+
+    verdict: Verdict
+    facts: JobFacts | None = None
+    traces: Traces | None = None
+
+    @property
+    def found(self) -> Found:
+        report = report_lines(self.verdict, width=_REPORT_WIDTH)
+        return Found(verdict=self.verdict, facts=self.facts, report=report)
+
+
+Ask = Callable[[Door], Awaitable[Answer]]
+
+
+def job_manifest(
+    job_id: str, look: LookSettings, config: Config, *, whole: bool = False
+) -> Manifest:
+    """What a bundle of a job is of."""
+    return Manifest(
+        kind=JOB, asked=(job_id,), look=look, whole=whole, settings=settings_told(config)
+    )
+
+
+def paths_manifest(paths: Sequence[str], *, whole: bool) -> Manifest:
+    """What a bundle of files is of."""
+    return Manifest(kind=PATHS, asked=tuple(paths), whole=whole)
+
+
+def settings_told(config: Config) -> dict[str, object]:
+    """The settings on which a verdict may hang. None of them is a secret, all are masked."""
+    return {
+        "node_access": config.node_access.value,
+        "node_access_from": config.node_access_from,
+        "node_sudo": config.node_sudo,
+        "stacks": config.stacks,
+        "dcgm": config.dcgm,
+    }
+
+
+async def ask_job(
+    door: Door, job_id: str, look: LookSettings, on_news: OnNews | None, *, whole: bool
+) -> Answer:
+    """The verdict on a job, through ``door``."""
+    facts, verdict = await triage_job(door, job_id, look, on_news, whole=whole)
+    return Answer(verdict=verdict, facts=facts)
+
+
+async def ask_paths(door: Door, paths: Sequence[str], *, whole: bool) -> Answer:
+    """The verdict on files, through ``door``."""
+    traces = await read_traces(door.runner, paths, whole=whole)
+    return Answer(verdict=explain_traces(traces, now=door.clock.now()), traces=traces)
+
+
+async def ask_and_save(
+    door: Door, about: Manifest, to: str, ask: Ask
+) -> tuple[Answer, Saved | CannotSave]:
+    """The answer, and where it was saved or why not. Raises :class:`CannotSave` where it could not
+    even be begun: then nobody was asked."""
+    answers: list[Answer] = []
+
+    async def look(recorded: Door) -> Found:
+        answer = await ask(recorded)
+        answers.append(answer)
+        return answer.found
+
+    try:
+        saved: Saved | CannotSave = await save_bundle(to, door, about, look)
+    except CannotSave as error:
+        if not answers:
+            raise
+        saved = error
+    return answers[0], saved
+
+
+def saved_line(saved: Saved) -> str:
+    """``saved: /home/anna/b (1.2 MB)``."""
+    size = saved.size / 1e6
+    amount = f"{size:,.1f} MB" if size >= 0.1 else f"{saved.size:,} bytes"
+    return f"saved: {visible(saved.path)} ({amount})"
+
+
+def tell_saved(saved: Saved | CannotSave) -> bool:
+    """Say on standard error what became of it; is all of it saved?"""
+    if isinstance(saved, CannotSave):
+        _tell(f"not saved: {saved}")
+        return False
+    _tell(saved_line(saved))
+    for note in saved.notes:
+        _tell(f"not in the bundle: {note}")
+    return True
+
+
+async def judge_again(bundle: Bundle) -> Answer:
+    """The verdict that comes out of a bundle, by the same flow that looked then.
+
+    Raises :class:`~slurmtop.collect.bundle_form.BundleError`.
+    """
+    manifest, door = bundle.manifest, bundle.door(SystemClock())
+    if manifest.kind == JOB:
+        (job_id,) = manifest.asked
+        return await ask_job(door, job_id, manifest.look, None, whole=manifest.whole)
+    return await ask_paths(door, manifest.asked, whole=manifest.whole)
+
+
+def tell_bundle(bundle: Bundle, verdict: Verdict) -> None:
+    """Say on standard error what it is, what is wrong with it, and whether its own verdict was
+    another one."""
+    manifest = bundle.manifest
+    parts = [
+        f"from a bundle of {recorded_text(manifest.made_at)}" if manifest.made_at else "bundle"
+    ]
+    if manifest.login_host:
+        parts.append(f"made on {manifest.login_host}")
+    if manifest.who is not None:
+        parts.append(f"by {manifest.who.name}")
+    parts.append(f"with slurmtop {manifest.version or '?'}")
+    _tell(" ".join(parts))
+    for note in (*bundle.notes, *(f"not in it: {note}" for note in manifest.notes)):
+        _tell(note)
+    now = mask_json(verdict_dict(verdict))
+    if manifest.finished and not same_verdict(bundle.verdict, now):
+        _tell(f"the verdict that was saved with it was another one: {_own_words(bundle)}")
+
+
+def _own_words(bundle: Bundle) -> str:
+    said = bundle.verdict if isinstance(bundle.verdict, dict) else {}
+    state, summary = said.get("state"), said.get("summary")
+    if not isinstance(state, str) or not isinstance(summary, str):
+        return "it cannot be read"
+    return f"{state}: {summary}"
+
+
+def _tell(text: str) -> None:
+    print(f"slurmtop: {visible(text)}", file=sys.stderr)
