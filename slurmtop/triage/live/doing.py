@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from slurmtop.model.probe import Activity
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.stacks import Frame, ProcessStacks, ThreadStack
+from slurmtop.model.text import visible
 from slurmtop.triage.live.frames import (
     Act,
     Phase,
@@ -167,4 +168,4 @@ def site_text(frame: Frame | None) -> str:
         return ""
     name = frame.file.rsplit("/", 1)[-1]
     line = f":{frame.line}" if frame.line is not None else ""
-    return f"{name}{line} in {frame.function}"
+    return visible(f"{name}{line} in {frame.function}")

@@ -8,6 +8,7 @@ from slurmtop.model.look import HostLook
 from slurmtop.model.probe import Activity, NodeProbe
 from slurmtop.model.process import NodeProcess, NodeProcesses, RankProcess
 from slurmtop.model.stacks import ProcessStacks
+from slurmtop.model.text import visible
 from slurmtop.model.verdict import Fate
 from slurmtop.triage.live.doing import ON_OTHERS, Doing, doing_of
 from slurmtop.triage.live.frames import Act
@@ -95,8 +96,8 @@ class RankView:
     def name(self) -> str:
         """``rank 2 on gpu03``; the process where its rank is not known."""
         if self.rank is not None:
-            return f"rank {self.rank} on {self.host}"
-        return f"process {self.view.pid} on {self.host}"
+            return f"rank {self.rank} on {visible(self.host)}"
+        return f"process {self.view.pid} on {visible(self.host)}"
 
     @property
     def on_others(self) -> bool:

@@ -1,0 +1,216 @@
+"""What the nodes of a running job tell, weighed into one verdict."""
+
+import dataclasses
+from collections.abc import Iterable
+
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.live import LiveFacts
+from slurmtop.model.verdict import (
+    EVIDENCE_LIMIT,
+    Confidence,
+    Evidence,
+    Missing,
+    NextStep,
+    State,
+    Verdict,
+)
+from slurmtop.triage.catalogue import CATALOGUE, family_of
+from slurmtop.triage.live.enough import wanted
+from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
+from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
+from slurmtop.triage.live.rules.node import silent_words
+from slurmtop.triage.live.view import RankView, World, worlds_of
+from slurmtop.triage.subject import Subject, read_logs
+
+_RULES = (node, away, missing, sites, alike, working, idle)
+#: What one look shows that no healthy job does, or what may be the one that the others wait for.
+_ODD = frozenset({Act.STOPPED, Act.DISK, Act.SLEEP, Act.READ, Act.GIL})
+
+
+def judge_live(facts: JobFacts) -> Verdict | None:
+    """What the nodes of the job of ``facts`` tell; None where they add nothing.
+
+    It is ``hung`` only by two looks that are far enough apart. Nobody is named in any other state.
+    Never raises for facts that are missing.
+    """
+    live = facts.live
+    if live is None or not live.samples:
+        return None
+    worlds = worlds_of(live)
+    if not worlds:
+        return None
+    if not live.two_samples:
+        return _first_look(facts, worlds[0])
+    found = [(world, best) for world in worlds if (best := _best(world)) is not None]
+    if not found:
+        return None
+    # Of several launches at once the one that is in trouble counts.
+    world, finding = max(found, key=lambda pair: (_trouble(pair[1]), pair[1].weight))
+    return _verdict(facts, world, finding)
+
+
+def _best(world: World) -> LiveFinding | None:
+    findings = [finding for rule in _RULES for finding in rule.find(world)]
+    return max(findings, key=lambda one: one.weight) if findings else None
+
+
+def _trouble(finding: LiveFinding) -> int:
+    order = (State.HUNG, State.SLOW, State.UNKNOWN, State.HEALTHY, State.IDLE)
+    return -order.index(finding.state)
+
+
+def _first_look(facts: JobFacts, world: World) -> Verdict | None:
+    """One look is never a hang: what it shows is told, and that another one follows."""
+    if not wanted(facts).second or not world.ranks:
+        return None
+    odd = [one for one in world.ranks if one.doing.act in _ODD]
+    waits = [one for one in world.ranks if one.on_others or one.doing.act is Act.LOCK]
+    if not odd and not waits:
+        return None
+    words = "one look at its nodes"
+    if odd and 2 * len(odd) < len(world.ranks):
+        words = f"{ranks_of(odd)} {_acts(odd)}"
+    if waits:
+        words += f", {ranks_of(waits)} {'waits' if len(waits) == 1 else 'wait'}"
+    finding = LiveFinding(
+        state=State.UNKNOWN,
+        weight=Weight.UNSURE,
+        summary=f"may be stuck: {words}; whether anything moves, a second look tells",
+        confidence=Confidence.LOW,
+    )
+    return _verdict(facts, world, finding)
+
+
+def _acts(odd: list[RankView]) -> str:
+    acts = {one.doing.act.value for one in odd}
+    return next(iter(acts)) if len(acts) == 1 and len(odd) == 1 else "stand apart"
+
+
+def _verdict(facts: JobFacts, world: World, finding: LiveFinding) -> Verdict:
+    subject = Subject(facts)
+    hung = finding.state is State.HUNG
+    logs = read_logs(subject)
+    return Verdict(
+        job=subject.title,
+        cluster=facts.cluster,
+        state=finding.state,
+        family=family_of(finding.cls),
+        cls=finding.cls,
+        confidence=finding.confidence or _confidence(world, finding),
+        summary=finding.summary,
+        since=logs[0].mtime if logs and hung else None,
+        culprits=finding.culprits if hung else (),
+        collective=finding.collective,
+        evidence=_once(finding.shown)[:EVIDENCE_LIMIT],
+        against=(*finding.against, *_telemetry(world, finding)),
+        missing=_missing(world, finding),
+        next=_next(subject, finding),
+        made_at=facts.now,
+    )
+
+
+def _confidence(world: World, finding: LiveFinding) -> Confidence:
+    """By the families that speak for it: two are high. A node of which nothing is known, or a
+    look that contradicts it, takes one step back."""
+    families = {one.family for one in finding.shown}
+    sure = Confidence.HIGH if len(families) > 1 else Confidence.MEDIUM
+    if finding.against or world.silent or not finding.culprits:
+        sure = Confidence.MEDIUM if sure is Confidence.HIGH else Confidence.LOW
+    return sure
+
+
+def _telemetry(world: World, finding: LiveFinding) -> tuple[Evidence, ...]:
+    """A rank that is said to be away and whose GPU is the only one that works: told beside it."""
+    names = {(one.host, one.pid) for one in finding.culprits if one.pid is not None}
+    away_busy = [
+        one
+        for one in world.ranks
+        if (one.host, one.view.pid) in names and (one.gpu_busy or 0) >= 90
+    ]
+    at_rest = [
+        one
+        for one in world.ranks
+        if (one.host, one.view.pid) not in names and one.gpu_busy is not None and one.gpu_busy < 10
+    ]
+    if not away_busy or not at_rest:
+        return ()
+    one = away_busy[0]
+    return (
+        Evidence(
+            family="telemetry",
+            host=one.host,
+            source=f"nvidia-smi on {one.host}",
+            text=f"utilization.gpu of {one.name}: {one.gpu_busy:.0f} %",
+            says="its GPU works while others are at rest",
+        ),
+    )
+
+
+def _missing(world: World, finding: LiveFinding) -> tuple[Missing, ...]:
+    out = [*finding.missing]
+    if finding.state in (State.HUNG, State.UNKNOWN, State.SLOW):
+        known = {one.why for one in out}
+        out += [one for one in silent_words(world) if one.why not in known]
+        out += _without_stacks(world.live, world.ranks)
+    return tuple(dict.fromkeys(out))
+
+
+def _without_stacks(live: LiveFacts, ranks: Iterable[RankView]) -> list[Missing]:
+    """Whose stacks were not read; why not is told where the sources are told."""
+    without = [one for one in ranks if not any(look.doing.by_stack for look in one.view.looks)]
+    if not without:
+        return []
+    one = without[0]
+    asked = any(sample.stacks_asked for sample in live.samples)
+    failed = next(
+        (
+            stacks.failure.sentence
+            for sample in reversed(live.samples)
+            for stacks in sample.stacks
+            if stacks.failure is not None and stacks.key == one.view.process.key
+        ),
+        "",
+    )
+    why = f"no stack of {ranks_of(without)}" + (f": {failed}" if failed else "")
+    if not asked:
+        why += ": nobody asked for stacks"
+    return [
+        Missing("stack", why, f"ssh {one.host} sudo py-spy dump --nonblocking -p {one.view.pid}")
+    ]
+
+
+def _next(subject: Subject, finding: LiveFinding) -> tuple[NextStep, ...]:
+    """Safest first: what is known is saved before anything is changed."""
+    steps: list[NextStep] = []
+    if finding.state in (State.HUNG, State.SLOW):
+        save = f"slurmtop triage {subject.id} --save triage-{subject.id}"
+        why = "stacks and states are gone once a process is"
+        steps.append(NextStep("save what is known first", save, "read", why))
+    if finding.cls in CATALOGUE and finding.cls != "healthy":
+        first = CATALOGUE[finding.cls].first_action
+        command = f"slurmtop explain {finding.cls}"
+        steps.append(NextStep("what this means and what to do", command, "read", first))
+    steps += finding.next
+    if finding.state is State.UNKNOWN:
+        why = "what has not moved by then stands still"
+        steps.append(NextStep("look again", subject.why(), "read", why))
+    return tuple(sorted(steps, key=lambda one: one.effect != "read"))
+
+
+def _once(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    out: dict[tuple[str, str], Evidence] = {}
+    for one in evidence:
+        out.setdefault((one.source, one.text), one)
+    return tuple(out.values())
+
+
+def without_culprits(verdict: Verdict, why: Evidence, summary: str) -> Verdict:
+    """``verdict`` where another source contradicts it: nobody is named."""
+    return dataclasses.replace(
+        verdict,
+        culprits=(),
+        confidence=Confidence.LOW,
+        summary=summary,
+        against=(why, *verdict.against),
+    )

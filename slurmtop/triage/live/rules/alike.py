@@ -1,0 +1,97 @@
+"""All ranks wait, and nothing on the hosts tells one from another."""
+
+from collections.abc import Iterable
+
+from slurmtop.model.text import visible
+from slurmtop.model.units import ago_text, plural
+from slurmtop.model.verdict import Collective, Confidence, Missing, NextStep, State
+from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
+from slurmtop.triage.live.finding import LiveFinding, Weight, waiting_proof
+from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.roles import Parts, parts_of
+from slurmtop.triage.live.view import RankView, World
+
+#: A step on GPUs may well take as long as two looks: only a log quiet for so long speaks for more.
+_LONG_QUIET_S = 120.0
+
+
+def find(world: World) -> Iterable[LiveFinding]:
+    parts = parts_of(world)
+    if parts.away or parts.works or parts.open or not parts.waiting or world.silent:
+        return
+    if world.live.log.new_steps or world.live.log.grew:
+        return
+    if _on_device(world, parts):
+        yield _device(world, parts)
+    else:
+        yield _collective(world, parts)
+
+
+def _on_device(world: World, parts: Parts) -> bool:
+    """Do they wait for GPUs, or might they, where there are some?"""
+    if any(one.doing.act in PERHAPS_ON_OTHERS for one in parts.waiting):
+        return True
+    return any(one.gpu_busy is not None for one in parts.waiting)
+
+
+def _device(world: World, parts: Parts) -> LiveFinding:
+    quiet = world.live.log.quiet_s
+    long = quiet is not None and quiet >= _LONG_QUIET_S
+    count = plural(len(parts.waiting), "rank")
+    since = f", and the log is quiet for {ago_text(quiet)}" if quiet is not None else ""
+    return LiveFinding(
+        cls="device-stall" if long else None,
+        state=State.HUNG if long else State.UNKNOWN,
+        weight=Weight.ALIKE,
+        summary=f"all {count} wait for their GPUs{since}: nothing on the hosts can name one",
+        shown=waiting_proof(parts.waiting),
+        confidence=Confidence.MEDIUM if long else Confidence.LOW,
+        missing=(
+            Missing(
+                "flight-recorder",
+                "which operation each GPU stands in: the sequence numbers of all ranks tell it",
+                "torchfrtrace --prefix nccl_trace_rank_ /tmp",
+            ),
+        ),
+        next=(
+            NextStep(
+                "look for the odd GPU",
+                f"slurmtop gpus {world.live.job}",
+                "read",
+                "one that is at rest, or draws other power than the rest, is the suspect",
+            ),
+        ),
+    )
+
+
+def _collective(world: World, parts: Parts) -> LiveFinding:
+    waits = parts.waits
+    places = {_place(one) for one in waits}
+    first = waits[0] if waits else parts.waiting[0]
+    op = visible(first.doing.op) if first.doing.op else None
+    count = plural(len(parts.waiting), "rank")
+    if len(waits) == len(parts.waiting) and len(places) == 1:
+        where = site_text(first.doing.site)
+        at = f" at {where}" if where else ""
+        summary = f"all {count} wait in the same {op or 'call'}{at}, and it does not end"
+    elif not waits:
+        summary = (
+            f"all {count} wait, none was on a CPU between two looks: stacks would tell for what"
+        )
+    else:
+        summary = f"all {count} wait for each other or for a lock: nothing seen names one"
+    starting = all(one.doing.act is Act.STORE for one in waits) and len(waits) == len(parts.waiting)
+    whole = len(parts.waiting) == world.count > 1
+    return LiveFinding(
+        cls="watchdog-timeout-unattributed" if whole and not starting else None,
+        state=State.HUNG if whole and not starting else State.UNKNOWN,
+        weight=Weight.ALIKE,
+        summary=summary,
+        shown=waiting_proof(parts.waiting),
+        confidence=Confidence.LOW,
+        collective=Collective(op=first.doing.op) if op is not None else None,
+    )
+
+
+def _place(one: RankView) -> tuple[str | None, str]:
+    return (one.doing.op, site_text(one.doing.site))

@@ -1,0 +1,242 @@
+"""Ranks without a process: dead, not started, or done while the others are still closing down."""
+
+from collections.abc import Iterable, Sequence
+
+from slurmtop.model.process import NodeProcess
+from slurmtop.model.text import visible
+from slurmtop.model.units import plural
+from slurmtop.model.verdict import Collective, Culprit, Evidence, State
+from slurmtop.triage.live.finding import (
+    LiveFinding,
+    Weight,
+    culprit,
+    numbers_text,
+    process_evidence,
+    proofs,
+    ranks_of,
+    waiting_proof,
+)
+from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.roles import Parts, Role, parts_of, role_of
+from slurmtop.triage.live.rules.away import how
+from slurmtop.triage.live.view import ProcessView, World
+
+_MOST = 64
+
+
+def find(world: World) -> Iterable[LiveFinding]:
+    if not world.two or world.live.log.new_steps:
+        return
+    if not world.ranks:
+        yield from _no_rank_yet(world)
+        return
+    unseen = _unseen(world)
+    if not unseen:
+        yield from _closing(world, parts_of(world))
+        return
+    parts = parts_of(world)
+    done = _done_hosts(world)
+    if done:
+        yield from _lingering(world, unseen, done)
+    elif not parts.works and not parts.open and parts.waiting:
+        yield from _gone(world, unseen, parts)
+
+
+def _unseen(world: World) -> tuple[int, ...]:
+    """The numbers of the ranks without a process; empty where nobody can say."""
+    numbers = [one.rank for one in world.ranks]
+    size = world.size
+    if size is None or None in numbers or not world.seen_whole or size > 1 << 20:
+        return ()
+    if any(not _complete(world, host) for host in world.live.hosts):
+        return ()
+    there = set(numbers)
+    return tuple(rank for rank in range(size) if rank not in there)
+
+
+def _complete(world: World, host: str) -> bool:
+    probe = world.probe(host)
+    look = probe.processes if probe is not None else None
+    if look is None or not look.complete or look.hidden:
+        return False
+    return all(one.process.env is not None for one in world.others.get(host, ()) if _ours(one))
+
+
+def _ours(one: ProcessView) -> bool:
+    return one.process.step not in ("extern", None)
+
+
+def _done_hosts(world: World) -> tuple[str, ...]:
+    """Nodes whose torchrun lives while it has no rank any more: those have ended well, for one that
+    fails takes all others with it."""
+    with_ranks = {one.host for one in world.ranks}
+    return tuple(host for host in world.agents if host not in with_ranks)
+
+
+# After the work
+
+
+def _lingering(world: World, unseen: Sequence[int], done: Sequence[str]) -> Iterable[LiveFinding]:
+    """Some ranks have ended well, and these are left."""
+    left = [one for one in world.ranks if role_of(world, one) in (Role.AWAY, Role.SEEMS)]
+    if len(left) != len(world.ranks) or any(one.doing.on_others for one in left):
+        return
+    named = 2 * len(left) <= world.count
+    first = left[0]
+    who = first.name if len(left) == 1 else ranks_of(left)
+    verb = "does" if len(left) == 1 else "do"
+    agent = world.agents[done[0]][0]
+    yield LiveFinding(
+        cls="teardown-hang",
+        state=State.HUNG,
+        weight=Weight.AWAY,
+        summary=f"{numbers_text(unseen)} have ended, and {who} {verb} not: {how(first)}",
+        culprits=tuple(culprit(one, f"has not ended: {how(one)}") for one in left[:_MOST])
+        if named
+        else (),
+        shown=(*proofs(first.view, "it is left over"), _agent(world, done[0], agent)),
+    )
+
+
+def _agent(world: World, host: str, agent: NodeProcess) -> Evidence:
+    return process_evidence(
+        _view_of(world, host, agent), "it waits for the end of the others, its own ranks have ended"
+    )
+
+
+def _closing(world: World, parts: Parts) -> Iterable[LiveFinding]:
+    """All processes are there, and all are closing down: one of them does not get through."""
+    if parts.works or len(parts.open) > 0 or not world.ranks or parts.away:
+        return
+    if not all(one.doing.phase is Phase.TEARDOWN for one in world.ranks):
+        return
+    yield LiveFinding(
+        cls="teardown-hang",
+        state=State.HUNG,
+        weight=Weight.SITES,
+        summary=f"all {plural(len(world.ranks), 'rank')} are stuck in closing down",
+        shown=waiting_proof(world.ranks),
+    )
+
+
+# In the midst of it
+
+
+def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFinding]:
+    starting = all(one.doing.act is Act.STORE for one in parts.waits) and bool(parts.waits)
+    named = 2 * len(unseen) < world.count and 2 * len(parts.waiting) > world.count
+    hosts = {rank: _host_of(world, rank) for rank in unseen[:_MOST]}
+    killed = [host for host in set(hosts.values()) if host and _oom_kills(world, host)]
+    waits = f"{ranks_of(parts.waiting)} wait"
+    who = numbers_text(unseen)
+    where = {host for host in hosts.values() if host}
+    place = f" on {visible(next(iter(where)))}" if len(where) == 1 else ""
+    cls = "host-oom" if killed and len(unseen) == 1 else "missing-rank"
+    reason = "has no process any more"
+    summary = f"{who}{place} has no process any more; {waits}"
+    if starting:
+        cls, reason = "rendezvous-timeout", "has not come to the meeting point"
+        summary = f"{who}{place} has not come to the meeting point; {waits}"
+    elif cls == "host-oom":
+        reason += ", and the kernel killed one there for lack of memory"
+        summary = f"{who}{place} is gone: memory ran out there; {waits}"
+    culprits = tuple(Culprit(rank=rank, host=hosts[rank], reason=reason) for rank in unseen[:_MOST])
+    yield LiveFinding(
+        cls=cls,
+        state=State.HUNG,
+        weight=Weight.MISSING,
+        summary=summary,
+        culprits=culprits if named and len(unseen) <= _MOST else (),
+        shown=(*_memory(world, killed), *waiting_proof(parts.waiting)),
+        collective=Collective(
+            op=next((one.doing.op for one in parts.waits if one.doing.op), None),
+            expected_ranks=tuple(range(world.size or 0)) if (world.size or 0) <= _MOST else (),
+            missing_ranks=tuple(unseen),
+        ),
+    )
+
+
+def _host_of(world: World, rank: int) -> str | None:
+    """Where the rank was: by the first look, or where all others leave one place free."""
+    for one in world.first_ranks:
+        if one.rank == rank:
+            return one.process.host
+    per_host: dict[str, list[int]] = {host: [] for host in world.live.hosts}
+    for view in world.ranks:
+        if view.rank is not None:
+            per_host.setdefault(view.host, []).append(view.rank)
+    each = max(len(those) for those in per_host.values())
+    short = [host for host, those in per_host.items() if len(those) < each]
+    return short[0] if len(short) == 1 else None
+
+
+def _oom_kills(world: World, host: str) -> bool:
+    probe = world.probe(host)
+    return probe is not None and any((one.oom_kills or 0) > 0 for one in probe.memory)
+
+
+def _memory(world: World, hosts: Sequence[str]) -> tuple[Evidence, ...]:
+    out = []
+    for host in hosts[:1]:
+        probe = world.probe(host)
+        for group in probe.memory if probe is not None else ():
+            if group.oom_kills:
+                out.append(
+                    Evidence(
+                        family="kernel",
+                        host=host,
+                        source=f"memory.events of {group.path} on {host}",
+                        text=f"oom_kill {group.oom_kills}",
+                        says="the kernel killed a process of the job for lack of memory",
+                    )
+                )
+    return tuple(out[:1])
+
+
+# Before it
+
+
+def _no_rank_yet(world: World) -> Iterable[LiveFinding]:
+    """torchrun waits for its like on nodes where there is none."""
+    hosts = world.live.hosts
+    without = [host for host in hosts if host not in world.agents]
+    if not world.agents or not without or not world.seen_whole:
+        return
+    started = {one.process.host for one in world.first_ranks}
+    if started - set(without) or len(world.agents) < 1:
+        # Ranks ran at the first look: it is between two attempts, or about to end.
+        return
+    busy = [host for host in without if _works(world, host)]
+    named = 2 * len(without) < len(hosts) and not busy
+    words = ", ".join(visible(host) for host in without[:4])
+    agents = len(world.agents)
+    shown = [process_evidence(view, "all that runs there") for view in _alone(world, without[0])]
+    host, those = next(iter(world.agents.items()))
+    text = f"{plural(agents, 'node')} {'has' if agents == 1 else 'have'} a launcher that waits"
+    yield LiveFinding(
+        cls="rendezvous-timeout",
+        state=State.UNKNOWN if busy else State.HUNG,
+        weight=Weight.MISSING,
+        summary=f"no launcher came up on {words}, and the others wait for it: no rank runs yet",
+        culprits=tuple(
+            Culprit(host=one, reason="no launcher and no rank runs there") for one in without
+        )
+        if named
+        else (),
+        shown=(*shown[:2], process_evidence(_view_of(world, host, those[0]), text)),
+    )
+
+
+def _view_of(world: World, host: str, process: NodeProcess) -> ProcessView:
+    return next(one for one in world.others[host] if one.process.key == process.key)
+
+
+def _alone(world: World, host: str) -> list[ProcessView]:
+    return [one for one in world.others.get(host, ()) if _ours(one)]
+
+
+def _works(world: World, host: str) -> bool:
+    return any(
+        one.change is not None and (one.change.works or one.change.io_grew)
+        for one in world.others.get(host, ())
+    )
