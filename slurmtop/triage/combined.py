@@ -1,8 +1,8 @@
 """Slurm's word and what the logs tell, as one verdict.
 
 Whether a job waits, runs or has ended is Slurm's to say, and so is an end that Slurm itself made
-(time limit, preemption, a failed node, a cancel). Why a job failed by itself, who was first, and
-whether one that still runs is stuck, the logs tell.
+(time limit, preemption, a failed node, a cancel). Why a job failed by itself, and who was first,
+the logs tell; whether one that still runs is stuck, and who holds it up, its nodes and the logs.
 """
 
 import dataclasses
@@ -27,6 +27,7 @@ from slurmtop.triage.after import steps_while_hung
 from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.ended import memory_text
 from slurmtop.triage.fault_classes import SLURM, TIMEOUTS
+from slurmtop.triage.live.joined import with_live
 from slurmtop.triage.subject import Subject, ran_text, read_logs, sacct_evidence
 
 #: Ends that Slurm made, or counted, by itself: no log can say otherwise.
@@ -47,12 +48,14 @@ _UP = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH}
 def combined(subject: Subject, by_slurm: Verdict) -> Verdict:
     """``by_slurm`` is what Slurm's records and the first error line alone make of the job."""
     say, state = subject.facts.logs_say, subject.state
-    if say is None or state is None:
+    if state is None:
         return by_slurm
     if state.ended:
-        return _of_ended(subject, state, by_slurm, say)
+        return by_slurm if say is None else _of_ended(subject, state, by_slurm, say)
     if state.phase is Phase.RUNNING and "CONFIGURING" not in state.flags:
-        return _of_running(subject, by_slurm, say)
+        by_logs = by_slurm if say is None else _of_running(subject, by_slurm, say)
+        # A controller that is silent may have missed its end.
+        return with_live(subject, by_logs) if subject.facts.controller_answered else by_logs
     return by_slurm
 
 
