@@ -19,11 +19,15 @@ _LOOPS = "in a loop"
 
 
 def rank_rows(live: LiveFacts | None) -> tuple[RankRow, ...]:
-    """Where the ranks stood at the newest whole look; before there is one, at what has come."""
+    """Where the ranks stood at the newest whole look; before there is one, what stacks have told.
+
+    Without them, the half of a look would only say of everybody that it runs.
+    """
     if live is None:
         return ()
-    whole = tuple(one for one in live.samples if one.whole)
-    worlds = worlds_of(replace(live, samples=whole or live.samples))
+    known = tuple(one for one in live.samples if one.whole)
+    known = known or tuple(one for one in live.samples if one.stacks)
+    worlds = worlds_of(replace(live, samples=known))
     return tuple(row for world in worlds for row in _rows(world))
 
 
