@@ -45,6 +45,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     reactions: tuple[Reaction, ...] = ()
     jobs: tuple[JobLine, ...] = ()
+    saved: tuple[str, ...] = ()
+    """Where what was known was saved first."""
     refused: str | None = None
     log_trouble: str | None = None
 
@@ -106,6 +108,7 @@ def absent_line(absent: Absent) -> JobLine:
 def report_lines(report: Report) -> list[str]:
     """For a person: in a dry run the commands, then a line a job."""
     lines = [f"would run: {visible(text)}" for text in report.command_lines if report.dry_run]
+    lines += [f"saved first: {visible(path)}" for path in report.saved]
     return lines + [job.sentence for job in report.jobs]
 
 
@@ -132,6 +135,7 @@ def report_dict(report: Report) -> dict[str, Any]:
             }
             for job in report.jobs
         ],
+        "saved": list(report.saved),
         "warnings": list(report.warnings),
         "reactions": [
             {

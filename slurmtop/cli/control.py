@@ -22,9 +22,10 @@ from slurmtop.cli.action_report import (
 from slurmtop.cli.console import Console
 from slurmtop.cli.errors import UsageError
 from slurmtop.cli.headless import run_to_end
-from slurmtop.cli.named import Named, parse_named
+from slurmtop.cli.named import Named, choose, parse_named
 from slurmtop.cli.options import Options
 from slurmtop.cli.planning import Planner
+from slurmtop.cli.save_first import make_save_first, save_folder, suspects_of
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
 from slurmtop.cli.world import make_world
 from slurmtop.collect.cluster_info import scancel_sends_many
@@ -36,6 +37,7 @@ from slurmtop.control.execute import Executor
 from slurmtop.control.outcome import Outcome, done_word
 from slurmtop.control.plan import first_refusal
 from slurmtop.control.prepare import World
+from slurmtop.control.save_first import saving_lines
 from slurmtop.control.signals import SIGNALS, parse_signal
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
@@ -48,6 +50,8 @@ from slurmtop.ui.present.confirm import body_lines
 from slurmtop.ui.present.reactions import reaction_lines, sum_text
 from slurmtop.ui.present.spans import plain
 
+_SAVE_FIRST = (Kind.CANCEL, Kind.REQUEUE, Kind.REQUEUE_HOLD)
+_NO_LINE = "a line in the log"
 _RECIPIENTS = {
     "steps": Recipient.STEPS,
     "batch": Recipient.BATCH,
@@ -73,6 +77,8 @@ class Wish:
     yes: bool = False
     dry_run: bool = False
     without_log: bool = False
+    save: bool = True
+    """What is known of a suspect is saved before it is ended."""
 
 
 def run(options: Options) -> int:
@@ -96,6 +102,7 @@ def run(options: Options) -> int:
         config=config,
         read_only=bool(read_only_from),
         dry_run=wish.dry_run,
+        save_first=make_save_first(wiring, config),
     )
     doing = Doing(wiring, make_world(wiring, os.environ), executor, console, wish, read_only_from)
     report = run_to_end(_to_end(wiring, doing))
@@ -137,6 +144,7 @@ def read_wish(options: Options) -> tuple[Wish, str | None]:
             yes=options.yes,
             dry_run=options.dry_run,
             without_log=options.without_log,
+            save=not options.no_save,
         ),
         cluster,
     )
@@ -233,7 +241,7 @@ class Doing:
             return self._refused(f"nothing was done: {failed.failure.sentence}")
         except RunnerError as error:
             return self._refused(f"nothing was done: {error}")
-        asker = replace(asker, now=self._wiring.clock.now())
+        asker = replace(asker, now=self._wiring.clock.now(), **await self._to_save(rows))
         planner = Planner(self._wish.kind, self._wish.details, self._world, asker)
         with self._console.patience("waiting for Slurm"):
             plans = await planner.plan(self._wish.named, rows)
@@ -244,6 +252,15 @@ class Doing:
         absent = tuple(absent_line(one) for one in plans.absent)
         jobs = (*self._report.jobs, *plans.refused, *absent)
         return self._with(jobs=jobs, took_s=self._wiring.clock.monotonic() - self._began)
+
+    async def _to_save(self, rows: Sequence[Job]) -> dict[str, Any]:
+        """Which of the jobs are suspects, and where what is known of them goes."""
+        if not self._wish.save or self._wish.kind not in _SAVE_FIRST:
+            return {}
+        named = choose(self._wish.named, rows, self._wish.kind).all_jobs
+        with self._console.patience("looking at the logs"):
+            suspects = await suspects_of(self._wiring, self._wish.kind, named)
+        return {"suspects": suspects, "save_folder": save_folder(self._wiring)}
 
     async def _one_call(self) -> bool:
         many = self._wish.kind is Kind.CANCEL and (
@@ -290,11 +307,12 @@ class Doing:
             self._with(jobs=(*self._report.jobs, *not_confirmed(action)))
             return
         outcome = await self._execute(action)
-        if outcome.unlogged is not None or outcome.refused is not None:
+        self._with(saved=(*self._report.saved, *outcome.saved))
+        if outcome.begun_not is not None:
             lines = not_confirmed(action) if outcome.refused is None else ()
             self._with(
                 jobs=(*self._report.jobs, *lines),
-                refused=outcome.refused or self._unlogged_text(outcome),
+                refused=outcome.refused or self._not_begun_text(outcome),
                 log_trouble=outcome.unlogged,
             )
             return
@@ -304,28 +322,41 @@ class Doing:
         )
 
     async def _execute(self, action: Action) -> Outcome:
-        without_log = self._wish.without_log
-        outcome = await self._run(action, without_log)
-        if outcome.unlogged is None or self._wish.yes or not self._console.can_ask:
-            return outcome
-        self._console.tell(f"Nothing was done yet: {visible(outcome.unlogged)}")
-        if await self._agreed("Do it all the same, without a line in the log? [y/N]"):
-            return await self._run(action, True)
-        return outcome
+        without_log, without_save = self._wish.without_log, False
+        while True:
+            outcome = await self._run(action, without_log, without_save)
+            why, without = (
+                (outcome.unsaved, "saving it") if outcome.unsaved else (outcome.unlogged, _NO_LINE)
+            )
+            if why is None or self._wish.yes or not self._console.can_ask:
+                return outcome
+            self._console.tell(f"Nothing was done yet: {visible(why)}")
+            if not await self._agreed(f"Do it all the same, without {without}? [y/N]"):
+                return outcome
+            if outcome.unsaved:
+                without_save = True
+            else:
+                without_log = True
 
-    async def _run(self, action: Action, without_log: bool) -> Outcome:
+    async def _run(self, action: Action, without_log: bool, without_save: bool) -> Outcome:
         text = "waiting until Slurm shows the end of it; ctrl-c stops the waiting, not the action"
         out = [(0, len(action.argvs))]
         try:
             with self._console.patience(text):
                 return await self._executor.execute(
-                    action, without_log=without_log, sent=lambda *now: out.append(now)
+                    action,
+                    without_log=without_log,
+                    without_save=without_save,
+                    sent=lambda *now: out.append(now),
                 )
         except asyncio.CancelledError:
             self._tell([_stopped(*out[-1])])
             raise
 
-    def _unlogged_text(self, outcome: Outcome) -> str:
+    def _not_begun_text(self, outcome: Outcome) -> str:
+        if outcome.unsaved is not None:
+            more = "; to do it without: --no-save" if self._wish.yes else ""
+            return f"nothing was done: {outcome.unsaved}{more}"
         more = "; make that folder writable, or add --without-log" if self._wish.yes else ""
         return f"nothing was done: {outcome.unlogged}{more}"
 
@@ -347,6 +378,7 @@ class Doing:
     def _warn(self, action: Action) -> None:
         """All that the dialog warns of, for whoever is not asked."""
         self._tell(action.warnings)
+        self._tell(saving_lines(action))
         if action.reactions:
             self._tell([sum_text(action.reactions)])
         for line in reaction_lines(action.reactions, self._console.width):

@@ -12,7 +12,7 @@ from slurmtop.collect.bundle import CannotSave, Saved
 from slurmtop.collect.job_triage import Door, triage_job
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.nodes.stack_tools import tool_words
-from slurmtop.config import NodeAccess
+from slurmtop.config import Config, NodeAccess
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.verdict import Verdict
 
@@ -46,6 +46,18 @@ def look_settings(options: Options, *, once: bool) -> LookSettings:
         stacks=not options.no_stacks,
         always=options.look,
         once=once,
+        sudo=config.node_sudo,
+        tools=tool_words(config.stacks),
+    )
+
+
+def settings_for_save(config: Config) -> LookSettings:
+    """What is asked of the nodes for a bundle that is made before a job is ended."""
+    closed = config.node_access is NodeAccess.OFF
+    return LookSettings(
+        nodes=not closed,
+        why_not="the settings say so (node_access: off)" if closed else "",
+        once=True,
         sudo=config.node_sudo,
         tools=tool_words(config.stacks),
     )

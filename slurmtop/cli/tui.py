@@ -14,6 +14,7 @@ from slurmtop.cli.errors import SIGNAL_STATUS
 from slurmtop.cli.gpu_service import make_watch_gpus, start_job_use
 from slurmtop.cli.node_look import make_look_at_nodes
 from slurmtop.cli.options import Options
+from slurmtop.cli.save_first import make_save_first, save_folder
 from slurmtop.cli.terminal import aim_at_terminal
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
 from slurmtop.cli.world import make_world
@@ -50,7 +51,12 @@ def run(options: Options) -> int:
         config = replace(config, read_only=True, read_only_from="--replay")
     read_only = config.read_only
     executor = make_executor(
-        wiring, os.environ, config=config, read_only=read_only, dry_run=options.dry_run
+        wiring,
+        os.environ,
+        config=config,
+        read_only=read_only,
+        dry_run=options.dry_run,
+        save_first=make_save_first(wiring, config),
     )
     return open_screen(
         wiring, config, executor, read_only=read_only, dry_run=options.dry_run, demo=""
@@ -237,6 +243,7 @@ def make_services(
         cluster=wiring.cluster,
         cluster_label=wiring.cluster or info.name or "",
         read_only=read_only,
+        save_folder=save_folder(wiring),
         demo=demo,
         recorded_at=lambda: wiring.recorded_at,
         private_data=info.hides_jobs,

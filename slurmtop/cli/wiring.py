@@ -38,6 +38,7 @@ from slurmtop.control.action_log import ActionLog, AppendOnly
 from slurmtop.control.commands import cluster_allowed
 from slurmtop.control.execute import Executor
 from slurmtop.control.read_back import QueueReadBack
+from slurmtop.control.save_first import SaveFirst, save_nothing
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.reach import Reach, Way
 from slurmtop.ui.keys import KEYS
@@ -235,7 +236,7 @@ def open_wiring(
         cluster=cluster,
         settings=lambda: load_settings(options, environ) if config is None else config,
         note=lambda argv: metered.beside(argv),
-        folder=_state_folder(environ),
+        folder=private_state_folder(environ),
     )
     nodes = ways.runner()
     closers: list[Callable[[], object]] = [local.aclose, nodes.aclose]
@@ -334,11 +335,12 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
 def action_log_path(environ: Mapping[str, str]) -> str | None:
     """Where the log of actions is; None for a user without a home."""
-    folder = _state_folder(environ)
+    folder = private_state_folder(environ)
     return None if folder is None else str(folder / LOG_NAME)
 
 
-def _state_folder(environ: Mapping[str, str]) -> Path | None:
+def private_state_folder(environ: Mapping[str, str]) -> Path | None:
+    """As :func:`state_folder`; None for a user without a home."""
     try:
         return state_folder(environ)
     except RuntimeError:
@@ -352,6 +354,7 @@ def make_executor(
     config: Config,
     read_only: bool,
     dry_run: bool,
+    save_first: SaveFirst = save_nothing,
 ) -> Executor:
     """The executor of confirmed actions. A replay is read-only: there is nobody to ask."""
 
@@ -372,4 +375,5 @@ def make_executor(
         read_back=QueueReadBack(wiring.runner),
         dry_run=dry_run,
         look_at_nodes=lambda job, hosts: read_many(wiring.runner, wiring.clock, hosts, job=job),
+        save_first=save_first,
     )

@@ -188,8 +188,9 @@ def _look(form: Any) -> LookSettings:
     for one in fields(LookSettings):
         value = form.get(one.name) if isinstance(form, dict) else None
         usual = getattr(plain, one.name)
-        if isinstance(usual, tuple) and isinstance(value, list):
-            value = tuple(_text(word) for word in value)
+        words = usual is None or isinstance(usual, tuple)
+        if words and isinstance(value, list):
+            known[one.name] = tuple(_text(word) for word in value)
         same_kind = type(value) is type(usual)
         if same_kind or (isinstance(usual, float) and type(value) is int):
             known[one.name] = value
