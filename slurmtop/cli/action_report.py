@@ -135,7 +135,6 @@ def report_dict(report: Report) -> dict[str, Any]:
             }
             for job in report.jobs
         ],
-        "saved": list(report.saved),
         "warnings": list(report.warnings),
         "reactions": [
             {
@@ -149,4 +148,5 @@ def report_dict(report: Report) -> dict[str, Any]:
         ],
         "refused": report.refused,
         "log_trouble": report.log_trouble,
+        "saved": list(report.saved),
     }
