@@ -22,6 +22,7 @@ from slurmtop.cli.wiring import Wiring, open_wiring
 from slurmtop.collect.doctor import HurriedRunner, ask_slurm, try_logs, try_ways
 from slurmtop.collect.nodes.dcgmi import DcgmMode
 from slurmtop.collect.nodes.gpu_watch import look_once
+from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.collect.who import Who
 from slurmtop.config import Config
 from slurmtop.control.rank_signal import raw_number
@@ -201,7 +202,8 @@ async def _nodes(
     if raw is not None:
         wiring.expect(raw, names)
     say.now(f"trying {', '.join(ways)} on {plural(len(names), 'node')}")
-    tried = await try_ways(ways, wiring.clock, names, job=raw, timeout_s=_WAY_LIMIT_S)
+    tools = tool_words(config.stacks)
+    tried = await try_ways(ways, wiring.clock, names, job=raw, timeout_s=_WAY_LIMIT_S, tools=tools)
     rows = list(way_rows(tried))
     if raw is None and Way.SRUN in ways:
         rows.append(_row(AccessStatus.NOT_ASKED, _NO_STEP, source="srun step"))

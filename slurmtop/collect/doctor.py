@@ -254,14 +254,17 @@ async def try_ways(
     *,
     job: str | None = None,
     timeout_s: float,
+    tools: Sequence[str] | None = None,
 ) -> tuple[WayTried, ...]:
     """Every way onto every host once, in the order of ``hosts``; srun onto the first one only:
-    one step is all that this may cost a job."""
+    one step is all that this may cost a job. ``tools``: see :func:`try_way`."""
     doors = asyncio.Semaphore(_NODES_AT_ONCE * max(1, len(ways)))
 
     async def one(host: str, way: Way, runner: Runner) -> WayTried:
         async with doors:
-            return await try_way(runner, clock, host, way, job=job, timeout_s=timeout_s)
+            return await try_way(
+                runner, clock, host, way, job=job, timeout_s=timeout_s, tools=tools
+            )
 
     return tuple(
         await asyncio.gather(

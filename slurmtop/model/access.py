@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure
+from slurmtop.model.stacks import StackTool
 
 
 class AccessStatus(StrEnum):
@@ -48,7 +49,8 @@ class Access:
 class NodeAccess:
     """What one look at a node tells of what may be read there, and how. None: not told.
 
-    ``tools`` are (name, path), the path "" where the tool is not there. ``ptrace_scope`` is Yama's
+    ``tools`` are (name, path), the path "" where the tool is not there. ``stack_tools`` are those
+    that may be used to read stacks, ``no_stack_tool`` why there is none. ``ptrace_scope`` is Yama's
     number, with ``ptrace_known`` true and no number where the kernel has no such limit.
     ``dmesg_rc`` is the exit status of ``dmesg`` there (127: no such program), ``journal`` is
     readable, refused or absent. ``proc_options`` are the mount options of ``/proc``.
@@ -64,6 +66,8 @@ class NodeAccess:
     groups: tuple[str, ...] = ()
     system: str = ""
     tools: tuple[tuple[str, str], ...] = ()
+    stack_tools: tuple[StackTool, ...] = ()
+    no_stack_tool: Failure | None = None
     driver: bool = False
     """The NVIDIA kernel driver is loaded."""
     ptrace_known: bool = False

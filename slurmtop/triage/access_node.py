@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from slurmtop.model.access import Access, AccessStatus, Group, NodeAccess
 from slurmtop.model.look import HostLook
+from slurmtop.model.snapshot import Trouble
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 
@@ -105,14 +106,18 @@ def _activity(path: str, look: HostLook | None) -> Access:
 
 
 def _py_spy(access: NodeAccess) -> Access:
-    if path := access.tool("py-spy"):
-        return _row("py-spy", AccessStatus.REACHABLE, visible(path))
-    return _row(
-        "py-spy",
-        AccessStatus.ABSENT,
-        "neither in PATH there nor beside the job's Python",
-        "pip install py-spy in the job's environment",
-    )
+    if access.stack_tools:
+        tool = access.stack_tools[0]
+        version = f" ({visible(tool.version)})" if tool.version else ""
+        return _row("py-spy", AccessStatus.REACHABLE, f"{visible(tool.path)}{version}")
+    failure = access.no_stack_tool
+    if failure is None:
+        return _row("py-spy", AccessStatus.ABSENT, "nobody looked for it there")
+    # What is there and may not be run is refused; what opens it stands at the end of the sentence.
+    there = failure.trouble is Trouble.LOCAL and not failure.sentence.startswith("No py-spy")
+    status = AccessStatus.REFUSED if there else AccessStatus.ABSENT
+    why = visible(failure.sentence).removesuffix(failure.copy).rstrip(" :")
+    return _row("py-spy", status, why, failure.copy)
 
 
 def _stacks(access: NodeAccess) -> Access:

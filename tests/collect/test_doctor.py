@@ -14,6 +14,7 @@ from slurmtop.collect.doctor import (
 )
 from slurmtop.collect.metered import controller_calls
 from slurmtop.collect.nodes.access import NAME
+from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.collect.who import Who
 from slurmtop.model.ports import Command, Completed, FileTimeout, NodeUnreachable
 from slurmtop.model.reach import Way
@@ -138,7 +139,7 @@ async def test_each_way_is_tried_once_and_srun_on_one_node_only() -> None:
     for runner in ways.values():
         for call in runner.calls:
             assert call.argv[:2] == ("/bin/sh", "-c")
-            assert call.argv[3:] == (NAME, "4711")
+            assert call.argv[3:] == (NAME, "4711", *tool_words())
             assert call.timeout_s == 10.0
     assert len(ways[Way.SRUN].calls) == 1
 

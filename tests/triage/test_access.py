@@ -16,6 +16,8 @@ from slurmtop.model.gpu import GpuSample, NodeGpus
 from slurmtop.model.look import HostLook
 from slurmtop.model.reach import Way
 from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import StackTool
+from slurmtop.parse.dumps.stack_tools import parse_stack_tools
 from slurmtop.triage.access import log_rows, slurm_rows, way_rows
 from slurmtop.triage.access_node import node_rows
 
@@ -33,7 +35,8 @@ NODE = NodeAccess(
     uid=1001,
     user="anna",
     groups=("ml",),
-    tools=(("nvidia-smi", "/usr/bin/nvidia-smi"), ("dcgmi", "/usr/bin/dcgmi"), ("py-spy", "")),
+    tools=(("nvidia-smi", "/usr/bin/nvidia-smi"), ("dcgmi", "/usr/bin/dcgmi")),
+    no_stack_tool=parse_stack_tools(("stack-end",), "gpu01")[1],
     ptrace_known=True,
     ptrace_scope=1,
     dmesg_rc=1,
@@ -160,7 +163,7 @@ def test_a_node() -> None:
     assert rows["GPU values"].status is YES
     assert rows["GPU values"].why.endswith(": 2 GPUs")
     assert rows["py-spy"].status is GONE
-    assert "pip install py-spy" in rows["py-spy"].opens
+    assert rows["py-spy"].opens == "pip install 'slurmtop-tui[stacks]'"
     assert rows["stacks (ptrace)"].status is NO
     assert "ptrace_scope=1" in rows["stacks (ptrace)"].why
     assert "dmesg_restrict=1" in rows["kernel log (Xid)"].why
@@ -169,6 +172,17 @@ def test_a_node() -> None:
     assert rows["environment of processes"].why == "8 own processes"
     assert rows["debug settings of ranks"].why == "NCCL_DEBUG=INFO"
     assert {row.host for row in rows.values()} == {"gpu01"}
+
+
+def test_a_tool_for_stacks_with_its_version_or_why_it_is_not_used() -> None:
+    tool = StackTool(path="/env/bin/py-spy", version="0.4.3")
+    row = by_source(node_rows(replace(NODE, stack_tools=(tool,), no_stack_tool=None)))["py-spy"]
+    assert (row.status, row.why) == (YES, "/env/bin/py-spy (0.4.3)")
+    why = "/env/bin/py-spy is not used on gpu01: it may be written to by others"
+    opens = "chmod go-w /env/bin/py-spy"
+    left = Failure(Trouble.LOCAL, f"{why}: {opens}", copy=opens)
+    row = by_source(node_rows(replace(NODE, no_stack_tool=left)))["py-spy"]
+    assert (row.status, row.why, row.opens) == (NO, why, opens)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +208,10 @@ def test_a_login_put_into_another_job_hides_the_gpus_of_this_one() -> None:
 
 
 def test_a_node_of_amd_needs_no_dcgm() -> None:
-    tools = (("nvidia-smi", ""), ("rocm-smi", "/opt/rocm/bin/rocm-smi"), ("py-spy", "/b/py-spy"))
-    rows = by_source(node_rows(replace(NODE, tools=tools), look=LOOK))
+    tools = (("nvidia-smi", ""), ("rocm-smi", "/opt/rocm/bin/rocm-smi"))
+    spy = StackTool(path="/b/py-spy")
+    node = replace(NODE, tools=tools, stack_tools=(spy,), no_stack_tool=None)
+    rows = by_source(node_rows(node, look=LOOK))
     assert rows["GPU values"].why == "/opt/rocm/bin/rocm-smi: 2 GPUs"
     assert "GPU activity (DCGM)" not in rows
     assert rows["py-spy"].status is YES

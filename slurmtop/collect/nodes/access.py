@@ -1,10 +1,14 @@
 """One look at what may be read on a node, by one way: tools, limits of the kernel, own processes.
 
-It reads files of ``/proc`` and asks ``dmesg`` for nothing but its exit status; no process is
-touched, traced or signalled. Environment variables leave the node by an allow-list only.
+It reads files of ``/proc``, asks ``dmesg`` for nothing but its exit status and py-spy for its
+version; no process is touched, traced or signalled. Environment variables leave the node by an
+allow-list only.
 """
 
+from collections.abc import Sequence
+
 from slurmtop.collect.clock import within
+from slurmtop.collect.nodes.stack_tools import FRAGMENT, tool_words
 from slurmtop.model.access import NodeAccess, WayTried
 from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.reach import Way
@@ -27,14 +31,14 @@ _SETTINGS = (
     "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
 )
 
-#: Its argument is the raw number of the job, or nothing. ``[ -r ]`` would only look at modes: an
-#: environment is closed to us where it cannot be opened.
+#: Its arguments are the raw number of the job, or nothing, and where a tool for stacks may lie.
+#: ``[ -r ]`` would only look at modes: an environment is closed to us where it cannot be opened.
 _SCRIPT = r"""
 say() { printf '%s\t%s\n' "$1" "$2"; }
 lim() { if command -v timeout >/dev/null 2>&1; then timeout -k 1 "$@"; else shift; "$@"; fi; }
 number() { if [ -e "$2" ]; then v=; read -r v <"$2"; say "$1" "${v:-?}"; else say "$1" none; fi; }
 PATH="$PATH:/usr/local/bin:/usr/sbin:/sbin:/opt/rocm/bin"
-job=$1
+job=$1; shift
 uid=$(id -u)
 say user "$uid $(id -un 2>/dev/null)"
 say groups "$(id -Gn 2>/dev/null)"
@@ -76,24 +80,19 @@ if [ -n "$job" ] && [ -n "$list" ]; then
 fi
 say processes "$own $closed $inside"
 first=${rank:-$first}
-near=
+pid=
 if [ -n "$first" ]; then
   tr '\000' '\n' <"$first" 2>/dev/null | grep -E '^(@SETTINGS@)=' |
     cut -c1-300 | while IFS= read -r line; do say set "$line"; done
-  exe=$(readlink "${first%environ}exe" 2>/dev/null)
-  word=$(tr '\000' '\n' <"${first%environ}cmdline" 2>/dev/null | head -n 1)
-  for d in "${word%/*}" "${exe%/*}"; do
-    [ -z "$near" ] && [ "${d#/}" != "$d" ] && [ -x "$d/py-spy" ] && near=$d/py-spy
-  done
+  pid=${first%/environ}; pid=${pid##*/}
 fi
 for tool in nvidia-smi dcgmi amd-smi rocm-smi; do
   say tool "$tool $(command -v "$tool" 2>/dev/null)"
 done
-spy=$(command -v py-spy 2>/dev/null)
-say tool "py-spy ${spy:-$near}"
+stack_tools 0 "$pid" "$@"
 say end 1
 """
-SCRIPT = _SCRIPT.replace("@SETTINGS@", "|".join(_SETTINGS))
+SCRIPT = FRAGMENT + _SCRIPT.replace("@SETTINGS@", "|".join(_SETTINGS))
 
 
 async def try_way(
@@ -104,11 +103,14 @@ async def try_way(
     *,
     job: str | None = None,
     timeout_s: float = TIMEOUT_S,
+    tools: Sequence[str] | None = None,
 ) -> WayTried:
     """Run the look on ``host`` through ``runner``, which knows ``way`` alone; login and look
-    together get ``timeout_s``. Never raises for what is wrong with the node."""
+    together get ``timeout_s``. ``tools``: where a tool for stacks may lie (``tool_words``; None:
+    where it usually does). Never raises for what is wrong with the node."""
     begun = clock.monotonic()
-    argv = ("/bin/sh", "-c", SCRIPT, NAME, job or "")
+    words = tool_words() if tools is None else tools
+    argv = ("/bin/sh", "-c", SCRIPT, NAME, job or "", *words)
     command = Command(argv, host=host, timeout_s=timeout_s, max_bytes=_MOST_BYTES)
     access: NodeAccess | None = None
     failure: Failure | None = None

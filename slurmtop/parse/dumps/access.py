@@ -2,9 +2,10 @@
 
 Lines of a name, a tab and a value; a name may come again. Sample::
 
-    tool	py-spy /usr/local/bin/py-spy
+    tool	dcgmi /usr/bin/dcgmi
     ptrace	1
 
+Lines that begin with ``stack-`` are those of ``parse/dumps/stack_tools.py``.
 The last line is ``end``: without it the answer was cut. Text of processes (settings) comes from
 the job itself and may be anything.
 """
@@ -13,6 +14,7 @@ import re
 from typing import Any
 
 from slurmtop.model.access import NodeAccess
+from slurmtop.parse.dumps.stack_tools import parse_stack_tools
 
 _MOST_LINES = 2_000
 _MOST_CHARS = 1_000
@@ -25,7 +27,11 @@ _JOURNAL = ("readable", "refused", "absent")
 def parse_access(stdout: bytes, host: str) -> NodeAccess:
     """Never raises; what was not told, or not in a form that can be read, stays None."""
     told: dict[str, list[str]] = {}
-    for line in stdout.decode("utf-8", "replace").split("\n")[:_MOST_LINES]:
+    lines = stdout.decode("utf-8", "replace").split("\n")[:_MOST_LINES]
+    stack_tools, no_stack_tool = parse_stack_tools(
+        (line for line in lines if line.startswith("stack-")), host
+    )
+    for line in lines:
         name, tab, value = line.partition("\t")
         if tab:
             told.setdefault(name, []).append(value.strip()[:_MOST_CHARS])
@@ -39,6 +45,8 @@ def parse_access(stdout: bytes, host: str) -> NodeAccess:
         "groups": tuple(_first(told, "groups").split()),
         "system": _first(told, "system"),
         "tools": tuple(map(_tool, told.get("tool", ()))),
+        "stack_tools": stack_tools,
+        "no_stack_tool": no_stack_tool,
         "driver": "driver" in told,
         "ptrace_known": ptrace == "none" or _number(ptrace) is not None,
         "ptrace_scope": _number(ptrace),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slurmtop.collect.nodes.access import NAME, SCRIPT
 from slurmtop.model.access import NodeAccess
+from slurmtop.model.stacks import StackTool
 from slurmtop.parse.dumps.access import parse_access
 
 ANSWER = (
@@ -28,7 +29,10 @@ ANSWER = (
     b"set\tNCCL_DEBUG=INFO\n"
     b"tool\tnvidia-smi /usr/bin/nvidia-smi\n"
     b"tool\tdcgmi \n"
-    b"tool\tpy-spy alias py-spy='rm -rf'\n"
+    b"tool\tamd-smi alias amd-smi='rm -rf'\n"
+    b"stack-arch x86_64\n"
+    b"stack-tool own /home/anna/env/bin/py-spy 0.4.3 -\n"
+    b"stack-end\n"
     b"end\t1\n"
 )
 
@@ -41,7 +45,8 @@ def test_an_answer() -> None:
         user="anna",
         groups=("ml", "systemd-journal"),
         system="Linux 6.8.0 x86_64",
-        tools=(("nvidia-smi", "/usr/bin/nvidia-smi"), ("dcgmi", ""), ("py-spy", "")),
+        tools=(("nvidia-smi", "/usr/bin/nvidia-smi"), ("dcgmi", ""), ("amd-smi", "")),
+        stack_tools=(StackTool(path="/home/anna/env/bin/py-spy", version="0.4.3"),),
         driver=True,
         ptrace_known=True,
         ptrace_scope=1,
@@ -122,7 +127,10 @@ def test_the_script_finds_the_processes_of_the_job_and_their_settings(tmp_path: 
             assert found.uid == os.getuid()
             assert found.job_processes == 1
             assert found.settings == (("NCCL_DEBUG", "WARN"),)
-            assert found.tool("py-spy") == str(spy)
+            # What the job has beside its Python was found, and is no program for this machine.
+            assert found.stack_tools == ()
+            assert found.no_stack_tool is not None
+            assert str(spy) in found.no_stack_tool.sentence
             assert found.sees_others is not None
             assert found.ptrace_known or Path("/proc/sys/kernel/yama/ptrace_scope").exists()
         assert run_script("98765").job_processes == 0
