@@ -89,9 +89,11 @@ def doing_of(
 def _own_act(found: Doing, kernel: Act, busy: bool | None) -> Act:
     """The program's own code, or a library that is not known, is innermost: C code below it may
     wait for something that only the kernel shows."""
-    if found.gil and not busy and found.active is False and kernel is not Act.BUSY:
+    if kernel in (Act.READ, Act.CHILD) or kernel is Act.BUSY:
+        return kernel
+    if found.gil and not busy and found.active is False:
         return Act.GIL
-    if kernel in _TOLD_BY_KERNEL or kernel is Act.BUSY:
+    if kernel in _TOLD_BY_KERNEL:
         return kernel
     return Act.BUSY if busy else Act.OWN
 

@@ -16,7 +16,7 @@ from slurmtop.model.verdict import (
     State,
 )
 from slurmtop.triage.live.doing import frame_text, shown_frames, site_text
-from slurmtop.triage.live.kernel_signs import newest
+from slurmtop.triage.live.kernel_signs import switches_so_far
 from slurmtop.triage.live.view import ProcessView, RankView, World
 
 _LETTERS = {
@@ -115,7 +115,7 @@ def _grown(view: ProcessView) -> list[str]:
     if changed.cpu_share is not None:
         words.append(f"cpu: +{changed.cpu_share * changed.seconds:.2f} s {over}")
     if changed.switches is not None:
-        words.append(f"context switches: +{changed.switches} of {newest(activity).switches}")
+        words.append(f"context switches: +{changed.switches} of {switches_so_far(activity)}")
     if changed.written_bytes or changed.read_bytes:
         words.append(f"read: +{changed.read_bytes or 0} written: +{changed.written_bytes or 0}")
     return words

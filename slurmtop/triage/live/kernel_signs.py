@@ -5,7 +5,7 @@ Linux, so that beginnings of names are compared. A number of a system call means
 architecture only.
 """
 
-from slurmtop.model.probe import Activity, Counters, ThreadState
+from slurmtop.model.probe import Activity, ThreadState
 from slurmtop.triage.live.frames import Act
 
 STOPPED = ("T", "t")
@@ -113,6 +113,7 @@ def main_thread(activity: Activity) -> ThreadState | None:
     return next((one for one in activity.threads if one.tid == activity.pid), None)
 
 
-def newest(activity: Activity) -> Counters:
-    """The later of the two readings, as far as there is one."""
-    return activity.second if activity.second != Counters() else activity.first
+def switches_so_far(activity: Activity) -> int | None:
+    """How often the main thread was put on a CPU or gave it up, by the newest reading."""
+    later = activity.second.switches
+    return later if later is not None else activity.first.switches

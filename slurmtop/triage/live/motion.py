@@ -12,7 +12,7 @@ from slurmtop.model.probe import Activity
 from slurmtop.model.stacks import Frame
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, is_own
-from slurmtop.triage.live.kernel_signs import main_thread, newest
+from slurmtop.triage.live.kernel_signs import main_thread
 
 #: A thread that was put on a CPU at most so often a second only wakes up to look at a clock.
 _SELDOM_A_S = 2.5
@@ -76,8 +76,7 @@ def change(
     """What changed of one process between two looks, ``seconds`` apart."""
     if first is None or last is None or first.key != last.key or seconds <= 0:
         return None
-    was, now = newest(first), newest(last)
-    cpu = _grown(was.cpu_ticks, now.cpu_ticks)
+    cpu = _counted(first, last, "cpu_ticks")
     before, after = main_thread(first), main_thread(last)
     main = _grown(before.cpu_ticks, after.cpu_ticks) if before and after else None
     unit = seconds * max(1, ticks_per_s)
@@ -85,11 +84,9 @@ def change(
         seconds=seconds,
         cpu_share=None if cpu is None else cpu / unit,
         main_share=None if main is None else main / unit,
-        switches=_grown(was.switches, now.switches),
-        read_bytes=_most(was.read_bytes, now.read_bytes, was.read_chars, now.read_chars),
-        written_bytes=_most(
-            was.written_bytes, now.written_bytes, was.written_chars, now.written_chars
-        ),
+        switches=_counted(first, last, "switches"),
+        read_bytes=_most(first, last, "read_bytes", "read_chars"),
+        written_bytes=_most(first, last, "written_bytes", "written_chars"),
         same_state=(first.state, first.wchan) == (last.state, last.wchan),
     )
 
@@ -98,9 +95,18 @@ def _grown(was: int | None, now: int | None) -> int | None:
     return None if was is None or now is None or now < was else now - was
 
 
-def _most(*readings: int | None) -> int | None:
-    grown = [_grown(readings[n], readings[n + 1]) for n in (0, 2)]
-    known = [one for one in grown if one is not None]
+def _counted(first: Activity, last: Activity, name: str) -> int | None:
+    """How much a counter grew: by the later readings of the two looks, or else by the earlier."""
+    later = _grown(getattr(first.second, name), getattr(last.second, name))
+    return (
+        later
+        if later is not None
+        else _grown(getattr(first.first, name), getattr(last.first, name))
+    )
+
+
+def _most(first: Activity, last: Activity, *names: str) -> int | None:
+    known = [grown for one in names if (grown := _counted(first, last, one)) is not None]
     return max(known) if known else None
 
 

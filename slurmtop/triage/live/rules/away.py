@@ -16,6 +16,7 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.roles import Parts, parts_of, stuck_workers
 from slurmtop.triage.live.view import RankView, World
 
@@ -37,8 +38,12 @@ _SHOWN = 2
 
 
 def find(world: World) -> Iterable[LiveFinding]:
+    if world.live.log.new_steps:
+        return
     parts = parts_of(world)
-    if not parts.away or world.live.log.new_steps:
+    if not parts.away:
+        parts = _with_odd_one(world, parts)
+    if not parts.away:
         return
     stands = [one for one in parts.away if one.doing.act in _STANDS]
     if stands and _waited_for_by_any(world, parts):
@@ -47,6 +52,23 @@ def find(world: World) -> Iterable[LiveFinding]:
         return
     else:
         yield _finding(world, parts, Weight.AWAY)
+
+
+def _with_odd_one(world: World, parts: Parts) -> Parts:
+    """Where every other rank stands in one collective at one line, the only one that does not is
+    away, also where its stack ends in C code that may wait for anything."""
+    odd = [*parts.seems, *parts.open]
+    if len(odd) != 1 or parts.works or len(world.ranks) != world.count or world.count < 3:
+        return parts
+    one = odd[0]
+    places = {(o.doing.op, o.doing.site) for o in parts.waits if o.doing.act is Act.COLLECTIVE}
+    framework = any(o.doing.framework for o in parts.waits)
+    still = one.motion is Motion.STILL and one.doing.by_stack
+    if len(parts.waits) != world.count - 1 or len(places) != 1 or framework or not still:
+        return parts
+    if one.doing.act not in (Act.LOCK, Act.POLL, Act.SOCKET):
+        return parts
+    return Parts(waits=parts.waits, seems=(), away=(one,), works=(), open=())
 
 
 def _waited_for_by_any(world: World, parts: Parts) -> bool:
@@ -69,10 +91,12 @@ def enough_wait(world: World, parts: Parts) -> bool:
 def class_of(one: RankView) -> str:
     """What keeps a rank that is away."""
     doing = one.doing
-    if doing.act in _BY_ACT:
+    if doing.act in _STANDS:
         return _BY_ACT[doing.act]
     if doing.phase in _BY_PHASE:
         return _BY_PHASE[doing.phase]
+    if doing.act in _BY_ACT:
+        return _BY_ACT[doing.act]
     return "data-loader-stuck" if stuck_workers(one) else "rank-elsewhere"
 
 

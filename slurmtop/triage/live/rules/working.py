@@ -26,7 +26,7 @@ def find(world: World) -> Iterable[LiveFinding]:
     yield from _slow(world)
     if parts.works:
         yield _working(world, parts)
-    elif parts.open:
+    elif parts.open or parts.away:
         yield _unsure(world, parts)
 
 
@@ -118,9 +118,8 @@ def _shown(parts: Parts) -> tuple[Evidence, ...]:
 
 def _unsure(world: World, parts: Parts) -> LiveFinding:
     """Something was seen, and it tells neither that it moves nor that it does not."""
-    first = next(
-        (one for one in parts.open if one.doing.act not in (Act.UNKNOWN, Act.LOCK)), parts.open[0]
-    )
+    those = (*parts.away, *parts.open)
+    first = next((one for one in those if one.doing.act not in (Act.UNKNOWN, Act.LOCK)), those[0])
     waits = f"{ranks_of(parts.waiting)} wait; " if parts.waiting else ""
     where = at_text(first)
     act = first.doing.act.value
