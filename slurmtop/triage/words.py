@@ -81,9 +81,14 @@ def culprit_text(culprit: Culprit) -> str:
     return f"{text}: {reason}" if reason else text
 
 
+#: Families of proofs that a command printed on a node.
+_SEEN_ON_NODES = frozenset({"stack", "process", "telemetry"})
+
+
 def place_text(evidence: Evidence) -> str:
     """Where a proof stands: ``gpu01 /home/al/run.err:1042``, or the command that printed it."""
-    host = f"{visible(evidence.host)} " if evidence.host else ""
+    told = evidence.host is not None and evidence.source.endswith(f" on {evidence.host}")
+    host = f"{visible(evidence.host)} " if evidence.host and not told else ""
     line = f":{evidence.line}" if evidence.line is not None else ""
     return f"{host}{visible(evidence.source)}{line}"
 
@@ -110,6 +115,9 @@ def _short_place(evidence: Evidence, room: int) -> str:
         if cell_width(place) <= room:
             return place
         return "Slurm" if room >= 5 else ""
+    if evidence.family in _SEEN_ON_NODES and evidence.host and cell_width(place) > room:
+        # Nor does the end of a command tell what it was.
+        place = f"{evidence.family} on {visible(evidence.host)}"
     folder, slash, name = place.rpartition("/")
     tail = f"…/{name}" if slash and len(folder) > 2 else place
     if cell_width(tail) <= room:

@@ -29,6 +29,7 @@ from slurmtop.ui.screens.text import TextScreen
 if TYPE_CHECKING:
     from slurmtop.ui.screens.job_keys import JobKeys
 
+_SEEN_ON_NODES = frozenset({"stack", "process", "telemetry"})
 _HELP = "up, down, enter, or a number: what changes something is asked once more. esc = no"
 #: Kinds that leave something open, which is chosen first.
 _CHOOSES: dict[Kind, Callable[..., None]] = {Kind.REQUEUE: choices_flow.requeue}
@@ -72,6 +73,10 @@ def _changes(step: NextStep) -> str:
 
 
 def _open_proof(screen: "JobKeys", item: Evidence) -> None:
+    if item.family in _SEEN_ON_NODES:
+        # It was read on a node: no file of that name here holds it.
+        _copy(screen, item.text)
+        return
     if not item.source.startswith("/"):
         where = visible(item.source)
         screen.say(f"no file to open: {where} said it")

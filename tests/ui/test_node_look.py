@@ -14,6 +14,7 @@ from tests.fakes import START
 from tests.ui.golden import Golden, screen_text
 from tests.ui.job_bench import JOB, OUT, judge_as
 from tests.ui.look_bench import HOSTS, LookBench, live, sample, two_looks
+from tests.ui.test_why_tab import said
 
 SIZE = (80, 24)
 QUIET = Verdict(
@@ -341,3 +342,41 @@ async def test_enter_copies_what_opens_a_source(monkeypatch: pytest.MonkeyPatch)
         assert isinstance(item, SourceFate)
         await bench.press(pilot, "enter")
         assert app.clipboard == "ssh gpu01 sudo -n dmesg -T"
+
+
+async def test_a_look_that_is_wanted_before_slurm_answers_begins_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge_as(monkeypatch, QUIET)
+    bench = LookBench(quiet_s=1)
+    bench.facts.gate.clear()
+    app = bench.app()
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await bench.open(pilot, JOB)
+        await bench.press(pilot, "p")
+        assert "as soon as Slurm has answered" in said(app)
+        assert bench.nodes.calls == []
+        bench.facts.gate.set()
+        await bench.settled(pilot)
+        assert [asked for _, asked in bench.nodes.calls] == [True]
+
+
+async def test_a_stack_is_shown_line_by_line_and_no_file_of_this_machine_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stack = replace(HUNG.evidence[0], text="    select (selectors.py:415)\n    step (train.py:37)")
+    state = replace(stack, family="process", source="/proc/4005 on gpu02", text="S pipe_read")
+    judge_as(monkeypatch, replace(HUNG, evidence=(stack, state)))
+    bench = LookBench(quiet_s=1)
+    app = bench.app()
+    async with app.run_test(size=(80, 60)) as pilot:
+        screen = await bench.open(pilot, JOB)
+        text = screen_text(app)
+        assert "\n  │ select (selectors.py:415)" in text
+        assert "\n  │ step (train.py:37)" in text
+        assert "process  /proc/4005 on gpu02" in text
+        while screen.why.item != state:
+            await bench.press(pilot, "down")
+        await bench.press(pilot, "enter")
+        assert screen.tab == 0
+        assert app.clipboard == "S pipe_read"

@@ -295,7 +295,10 @@ def _evidence(item: Evidence, width: int, now: datetime, zone: tzinfo | None) ->
     when = f"  {moment_text(item.time, now, zone)}" if item.time is not None else ""
     head = f"{visible(item.family)}  {place_text(item)}{when}"
     out = _text(head, width, "dim", indent="  ")
-    out.extend(_text(visible(item.text[:EVIDENCE_CHARS]), width, "", indent="  │ "))
+    raw = item.text[:EVIDENCE_CHARS]
+    # A stack is read from top to bottom; what else holds line breaks is one line of a log.
+    for line in raw.split("\n") if item.family == "stack" else (raw,):
+        out.extend(_text(visible(line).strip(" "), width, "", indent="  │ "))
     if item.says:
         out.extend(_text(visible(item.says), width, "label", indent="    "))
     return out

@@ -49,6 +49,7 @@ class JobJudging(JobKeys):
         self._seen: object = None
         self._asked_at = self._judged_at = self._looked_at = 0.0
         self._logs_seen_at: datetime | None = None
+        self._look_wanted = False
 
     @property
     def left_queue(self) -> bool:
@@ -165,6 +166,9 @@ class JobJudging(JobKeys):
         )
         self.why.show_state(replace(self._judged(facts), asking=None, failed=None, note=note))
         self.facts_came(facts)
+        if self._look_wanted:
+            self._look_wanted = False
+            self.action_look_at_nodes()
 
     def _judged(self, facts: JobFacts) -> WhyState:
         say, old = facts.logs_say, self.why.state
@@ -194,7 +198,11 @@ class JobJudging(JobKeys):
         return self.services.look_at_nodes is not None and on_nodes
 
     def action_look_at_nodes(self) -> None:
-        if self.facts is None or not self.may_look():
+        if not self.may_look():
+            return
+        if self.facts is None:
+            self._look_wanted = True
+            self.say("its nodes are looked at as soon as Slurm has answered")
             return
         if not self.look.begin(self._for_look(self.facts), asked=True):
             self.say("its nodes are being looked at already; esc stops that")
