@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from slurmtop.collect.log_door import LogDoor
 
 _NICE = 10
+_GC_AFTER = 20_000
 
 
 #: What comes back of a file: ``(TRACES, traces)``; ``(CONTENT, content)`` where it is no plain
@@ -34,8 +35,9 @@ def serve(connection: "Connection[Any, Any]") -> None:
 
     readers: dict[int, SourceReader] = {}
     door = LogDoor()
-    # What was imported stays, and need not be looked through again and again.
+    # What was imported stays, and hardly anything here holds itself: looked for less often.
     gc.freeze()
+    gc.set_threshold(_GC_AFTER)
     while True:
         try:
             key, orders = connection.recv()

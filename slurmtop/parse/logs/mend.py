@@ -41,6 +41,12 @@ _UNENDED = re.compile(
     r"|Detected mismatch between collectives on ranks\.(?!.*but Rank)"
     r"|Timeout\(ms\)=\d*$|(?:ran for|milliseconds|before) *$"
 )
+#: None of the two above matches without one of these, and most lines hold none.
+_OPEN_WORDS = (
+    "WorkNCCL(", "CollectiveFingerPrint(", "TensorOptions(", "Watchdog caught", "last enqueued",
+    "Detected mismatch", "Timeout(ms)=",
+)  # fmt: skip
+_OPEN_ENDS = ("ran for", "milliseconds", "before")
 #: What a record goes on with where somebody's editor or mailer broke it at blanks.
 _GOES_ON = re.compile(
     r"\s{0,12}(?:WorkNCCL\(|ran for \d|NumelIn=|NumelOut=|OpType=|SeqNum=|Timeout\(ms\)|but Rank \d"
@@ -79,7 +85,11 @@ _INSIDE_WORDS = (
 
 def starts_inside(text: str, after: int) -> list[int]:
     """Where further messages begin in a line whose own prefixes end at ``after``."""
-    if all(text.find(word, after) < 0 for word in _INSIDE_WORDS):
+    if text.find(":", after) < 0:
+        # Only Ray's tag has none.
+        if text.find(" pid=", after) < 0:
+            return []
+    elif all(text.find(word, after) < 0 for word in _INSIDE_WORDS):
         return []
     found: list[int] = []
     end = after
@@ -99,11 +109,11 @@ def may_go_on(record: str, shape: Shape) -> bool:
     last = record[record.rfind("\n") + 1 :]
     if shape.width is not None and len(last) >= shape.width - 1:
         return True
-    return (
-        last.endswith((",", ")", ":", "]", "=", " for", " before"))
-        or _OPENED.search(record) is not None
-        or _UNENDED.search(record) is not None
-    )
+    if last.endswith((",", ")", ":", "]", "=", " for", " before")):
+        return True
+    if not any(word in record for word in _OPEN_WORDS):
+        return record.rstrip(" \n").endswith(_OPEN_ENDS) and _UNENDED.search(record) is not None
+    return _OPENED.search(record) is not None or _UNENDED.search(record) is not None
 
 
 def goes_on(record: str, line: str, shape: Shape) -> bool:

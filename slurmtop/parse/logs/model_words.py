@@ -16,7 +16,10 @@ _BEGINS = re.compile(
     r"(?: ?\[?#?\d{1,9}\]?)?['\"]?: ?['\"]?[^\s\d]"
 )
 
+#: One of these stands in every such line.
+_WORDS = ("enerat", "GENERATED", "ompletion", "rediction", "odel", "ssistant", "ecoded", "ample")
+
 
 def is_of_a_model(text: str) -> bool:
     """Is what a line says the output of a model?"""
-    return _BEGINS.match(text) is not None
+    return any(word in text for word in _WORDS) and _BEGINS.match(text) is not None

@@ -184,8 +184,8 @@ class RawLines:
         lines[0] = self._rest + lines[0]
         wide = self._wide is not None
         block = self._new(lines, self._rest + text)
-        sizes = map(_wide_size, lines) if wide else map(len, lines)
-        self._at += self._dropped + sum(sizes) + len(lines) * (1 + wide)
+        size = sum(map(_wide_size, lines)) if wide else len(self._rest) + len(text) - len(lines) + 1
+        self._at += self._dropped + size + len(lines) * (1 + wide)
         self._place = block.end_place
         self.count += len(lines)
         if self._number is not None:
