@@ -29,12 +29,15 @@ from slurmtop.model.ports import (
     RunnerError,
 )
 
+#: Scripts whose answers are compared with each other: by their names.
+_ONCE = frozenset({"slurmtop-probe", "slurmtop-stacks"})
 _MOST_SESSION_BYTES = 1024 * 1024
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class ReplayRunner:
     """Answers each command and each look at a file as recorded, in order; the last one repeats.
+    A look at processes does not: the same answer twice would prove that nothing moves.
 
     ``folder`` may be given as its files: their names and bytes. What ran out of time then raises
     ``TimeoutError``, as a time limit does. What was never recorded raises :class:`ReplayMiss`. A
@@ -105,7 +108,10 @@ class ReplayRunner:
         if answers is None:
             raise ReplayMiss(f"The recording does not hold {what}.")
         index = self._next.get(key, 0)
-        self._next[key] = min(index + 1, len(answers) - 1)
+        if index >= len(answers):
+            raise ReplayMiss(f"The recording holds {what} no more than {len(answers)} times.")
+        last = len(answers) if _ONCE.intersection(key) else len(answers) - 1
+        self._next[key] = min(index + 1, last)
         at, answer = answers[index]
         if at is not None:
             self.answered_at = max(self.answered_at, at)
@@ -164,6 +170,8 @@ class ReplayRunner:
             stdin=bytes_of(entry["stdin"]),
         )
         key = command_key(command, stream=entry.get("stream", False))
+        if command.host is not None:
+            self.hosts.add(command.host)
         if "left_after_s" in entry:
             return key, (TimeoutError, (f"{_spoken(command)} did not answer in time",), None)
         if "error" in entry:
