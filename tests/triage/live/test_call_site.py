@@ -1,15 +1,19 @@
 """Real stacks of four ranks, by what one of them does: ``fixtures/stacks``."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from slurmtop.model.process import NodeProcess, RankProcess
+from slurmtop.model.live import LiveFacts, Sample
+from slurmtop.model.probe import NodeProbe
+from slurmtop.model.process import NodeProcess, NodeProcesses, RankProcess
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.stacks import Frame, ProcessStacks, ThreadStack
 from slurmtop.parse.dumps.stacks import parse_py_spy_json
 from slurmtop.triage.live.call_site import call_site, group_stacks, normalised
+from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.live.doing import site_text
 from tests.fakes import START
 
@@ -140,3 +144,64 @@ def test_addresses_and_the_interpreters_own_way_say_nothing() -> None:
 def test_a_function_of_ones_own_may_have_any_name() -> None:
     frames = (Frame("wrapper", "/home/a/train.py", 5), Frame("run", "/home/a/threading.py", 7))
     assert normalised(frames) == frames
+
+
+def _live(case: str, *looks: list[ProcessStacks]) -> LiveFacts:
+    env = {"SLURM_JOB_ID": "77", "WORLD_SIZE": "4", "MASTER_PORT": "29500"}
+    samples = []
+    for number, stacks in enumerate(looks):
+        probes = []
+        for rank in range(4):
+            host = f"gpu0{rank + 1}"
+            process = NodeProcess(
+                host=host,
+                pid=100 + rank,
+                start_ticks=7,
+                state="S",
+                name="python",
+                argv=("python", f"{case}.py"),
+                job="77",
+                step="0",
+                env=tuple(sorted({**env, "RANK": str(rank), "LOCAL_RANK": "0"}.items())),
+            )
+            look = NodeProcesses(host=host, at=START, processes=(process,))
+            probes.append(NodeProbe(host=host, at=START, processes=look))
+        samples.append(
+            Sample(
+                began_at=START + timedelta(seconds=6 * number),
+                probes=tuple(probes),
+                stacks=tuple(stacks),
+                stacks_asked=True,
+                whole=True,
+            )
+        )
+    return LiveFacts(job="77", samples=tuple(samples))
+
+
+def test_the_report_says_where_the_ranks_stand() -> None:
+    lines = class_lines(_live("train", _stacks("loop"), _stacks("loop")), width=100)
+    assert lines == (
+        "where the ranks stand (4 stacks read)",
+        "  3 ranks (0-1, 3) on gpu01, gpu02, gpu04; train.py:48 in average_gradients; did not move",
+        "      all_reduce (distributed_c10d.py:3252)",
+        "      average_gradients (train.py:48)",
+        "      train_step (train.py:122)",
+        "      main (train.py:156)",
+        "      <module> (train.py:174)",
+        "  rank 2 on gpu03; train.py:55 in preprocess; did not move",
+        "      preprocess (train.py:55)",
+        "      go_astray (train.py:95)",
+        "      main (train.py:141)",
+        "      <module> (train.py:174)",
+    )
+    assert class_lines(None) == ()
+    assert class_lines(_live("train", [])) == ()
+
+
+def test_a_name_of_a_frame_is_shown_harmless() -> None:
+    stacks = _stacks("loop")
+    evil = Frame("\x1b[31m[bold]\nrank 7", "/home/a/\u202eyp.niart", 1)
+    stacks[2] = replace(stacks[2], threads=(ThreadStack(frames=(evil,)),))
+    lines = class_lines(_live("train", stacks))
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("rank") for line in lines)
