@@ -23,8 +23,6 @@ class RankFrom(StrEnum):
     """The program's own words: ``rank 0 RSS MEM USE``, ``[RANK 1] 2026-…``."""
     NCCL = "nccl"
     """(host, pid) of the line, and an init line of that process in the largest communicator."""
-    FILE = "file"
-    """The name of the file: ``rank118.log``."""
 
 
 class Clock(StrEnum):

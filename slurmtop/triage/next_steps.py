@@ -87,6 +87,10 @@ def _unread(picture: Picture) -> Iterator[Missing]:
             yield Missing("log", why, f"ls -l {pasted(source.name)}")
         elif source.why:
             yield Missing("log", f"{source.name}: {source.why}")
+        if source.dropped_events:
+            told = plural(source.dropped_events, "statement")
+            why = f"of {source.name} {told} between thousands of the same kind were left out"
+            yield Missing("log", why)
         if source.unread:
             holes.append(source)
     for source in holes[:_LISTED_HOLES]:

@@ -8,7 +8,7 @@ from slurmtop.model.events.launch import ElasticFailure, WorkersRestart
 from slurmtop.model.events.nccl import CommCalls, InitPhase, NcclAddress, NcclVersion
 from slurmtop.model.events.program import RankSeen
 from slurmtop.model.events.torch import DumpSignal, Fingerprint, Group, RunningCollective
-from slurmtop.model.trace import RankFrom, Source, Traces
+from slurmtop.model.trace import Source, Traces
 from slurmtop.triage.join import join
 from slurmtop.triage.picture import GroupView, Picture
 from tests.triage.traces import DEFAULT_PG, calls, init, status, timed_out, traces, where
@@ -52,13 +52,6 @@ def test_two_processes_with_one_rank_of_the_largest_communicator_have_none_by_it
     events = [init(0, 4, host="n1", pid=pid, comm_id=f"a{pid}") for pid in (1, 2)]
     picture = join(traces(*events))
     assert [picture.rank_of(event.at) for event in events] == [None, None]
-
-
-def test_a_file_name_is_the_weakest_rung() -> None:
-    named = where("…", host="n1", pid=7, rank=8, rank_from=RankFrom.FILE)
-    event = NcclVersion(at=named, version="2")
-    assert join(traces(event)).rank_of(named) == 8
-    assert join(traces(event, init(5, 8, host="n1", pid=7))).rank_of(named) == 5
 
 
 def test_labels_of_srun_are_ranks_where_a_label_above_0_stands_beside_that_rank() -> None:

@@ -150,6 +150,15 @@ def test_what_was_not_read_is_told_with_the_command_that_reads_it() -> None:
     assert unread.command == "slurmtop triage --whole 'rank 0.log'"
 
 
+def test_what_was_left_out_of_thousands_of_a_kind_is_told() -> None:
+    source = Source(name="rank0.log", dropped_events=3_000)
+    verdict = explain_traces(traces(sources=[source]))
+    told = next(one for one in verdict.missing if "left out" in one.why)
+    assert told.why == (
+        "of rank0.log 3,000 statements between thousands of the same kind were left out"
+    )
+
+
 def test_ranks_without_a_line_are_missing_evidence_and_never_culprits() -> None:
     verdict = explain_traces(traces(timed_out(0), timed_out(1)))
     assert verdict.culprits == ()
