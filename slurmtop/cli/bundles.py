@@ -19,6 +19,7 @@ from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json
 from slurmtop.triage.judge import explain_traces
+from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.report import report_lines
 
 _REPORT_WIDTH = 100
@@ -34,7 +35,9 @@ class Answer:
 
     @property
     def found(self) -> Found:
-        report = report_lines(self.verdict, width=_REPORT_WIDTH)
+        live = self.facts.live if self.facts is not None else None
+        where = class_lines(live, width=_REPORT_WIDTH)
+        report = report_lines(self.verdict, width=_REPORT_WIDTH, where=where)
         return Found(verdict=self.verdict, facts=self.facts, report=report)
 
 

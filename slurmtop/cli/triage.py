@@ -27,6 +27,7 @@ from slurmtop.parse.mask import mask_json
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 from slurmtop.triage.join import join
 from slurmtop.triage.judge import explain_traces
+from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.report import report_lines
 from slurmtop.triage.timeline import timeline_lines
@@ -94,7 +95,7 @@ async def _bundle(bundle: Bundle, options: Options) -> int:
     except BundleError as error:
         raise CannotWork(f"{bundle.path}: a bundle, but {error}") from error
     tell_bundle(bundle, answer.verdict)
-    _print(answer.verdict, options)
+    _print(answer.verdict, options, answer.facts)
     if answer.facts is not None:
         return status_of_job(answer.facts, answer.verdict)
     return exit_status(answer.verdict)
@@ -190,7 +191,7 @@ async def _job(options: Options, job: str) -> int:
         facts, verdict, saved = await _verdict(wiring, options, job_id)
     finally:
         await wiring.aclose()
-    _print(verdict, options)
+    _print(verdict, options, facts)
     if saved is not None:
         from slurmtop.cli.bundles import tell_saved
 
@@ -241,11 +242,13 @@ async def _timeline(wiring: "Wiring", options: Options, job_id: str) -> int:
     return status_of_job(facts, explain_job(facts))
 
 
-def _print(verdict: Verdict, options: Options) -> None:
+def _print(verdict: Verdict, options: Options, facts: JobFacts | None = None) -> None:
     if options.json:
         print(json.dumps(mask_json(verdict_dict(verdict)), indent=1))
         return
-    for line in report_lines(verdict, width=_width()):
+    width = _width()
+    where = class_lines(facts.live, width=width) if facts is not None else ()
+    for line in report_lines(verdict, width=width, where=where):
         print(line)
 
 

@@ -5,7 +5,7 @@ read, what to do now. Everything that came from a log is made visible; only a co
 to be copied whole, may be longer than the width.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from slurmtop.model.text import cell_width, visible
 from slurmtop.model.verdict import (
@@ -35,13 +35,17 @@ _FATES = {
 }
 
 
-def report_lines(verdict: Verdict, *, width: int = 80) -> tuple[str, ...]:
-    """The whole report, safe to print, without trailing blanks."""
+def report_lines(
+    verdict: Verdict, *, width: int = 80, where: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The whole report, safe to print, without trailing blanks. ``where`` are lines that tell where
+    the ranks stand (``triage.live.class_lines``)."""
     parts = (
         _head(verdict, width),
         _who(verdict, width),
         _evidence("proof", verdict.evidence, width),
         _evidence("against it", verdict.against, width),
+        where,
         _not_read(verdict.missing, width),
         _sources(verdict.sources, width),
         _next(verdict.next, width),
