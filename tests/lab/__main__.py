@@ -25,6 +25,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--full", action="store_true", help="the whole matrix")
     run.add_argument("--seed", type=int, default=1, help="for the random seconds (default 1)")
     run.add_argument("--out", default="lab-rows.jsonl", help="the file of rows")
+    run.add_argument("--dry", action="store_true", help="make the faults; look by hand only")
     run.add_argument("--list", action="store_true", help="say what would be run")
     told = verbs.add_parser("score", help="the table of one or more files of rows")
     told.add_argument("rows", nargs="+", type=Path)
@@ -33,9 +34,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plan(options: argparse.Namespace) -> list[Planned]:
     mode = "no-stacks" if options.no_stacks else "stacks"
-    every = full(mode, options.seed)
-    # A single run is named by what it is, in whichever plan it stands.
-    plan = every if options.full or options.rank or options.sync else usual(mode, options.seed)
+    plan = full(mode, options.seed) if options.full else usual(mode, options.seed)
     return [
         one
         for one in plan
@@ -69,10 +68,10 @@ def _run(options: argparse.Namespace, argv: list[str]) -> int:
         if handed
         else Path(options.out).open("a+", encoding="utf-8") as stream
     ):
-        return _make(plan, stream, sealed=options.no_stacks)
+        return _make(plan, stream, sealed=options.no_stacks, dry=options.dry)
 
 
-def _make(plan: list[Planned], stream: TextIO, *, sealed: bool) -> int:
+def _make(plan: list[Planned], stream: TextIO, *, sealed: bool, dry: bool) -> int:
     """Make what is not there yet; 0 where all of the plan is there now."""
     # Only here: whoever scores rows needs no cluster.
     from tests.cluster.fixtures import alone
@@ -89,7 +88,7 @@ def _make(plan: list[Planned], stream: TextIO, *, sealed: bool) -> int:
     void = 0
     with alone() as cluster, sitting(cluster, sealed=sealed) as here:
         for number, planned in enumerate(todo, 1):
-            row = run_one(here.cluster, here.faults, planned, here.folder)
+            row = run_one(here.cluster, here.faults, planned, here.folder, dry=dry)
             append(stream, row)
             void += row.void is not None
             said = [

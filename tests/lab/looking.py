@@ -57,7 +57,7 @@ def look(cluster: Cluster, faults: Faults, asked: Asked) -> Look:
             child.kill()
             child.wait()
     took, ended = time.monotonic() - begun, time.time()
-    left = _left(cluster, faults)
+    said, left = _verdict(out), _left(cluster, faults)
     saved = (bundle / "manifest.json").is_file()
     return Look(
         when=asked.when,
@@ -65,15 +65,15 @@ def look(cluster: Cluster, faults: Faults, asked: Asked) -> Look:
         slurm=slurm,
         rc=rc,
         took_s=round(took, 2),
-        first_s=_when(told, "first answer") or _when(told, "verdict") or round(took, 2),
-        verdict_s=_when(told, "verdict") or round(took, 2),
+        first_s=_when(told, "(first answer|verdict)") or (round(took, 2) if said else None),
+        verdict_s=_when(told, "verdict") or (round(took, 2) if said else None),
         own_cpu_s=round(_own_cpu() - own_before, 2),
         node_cpu_s=round(_node_cpu(cluster, faults) - nodes_before, 2),
         bundle_bytes=sum(path.stat().st_size for path in bundle.rglob("*") if path.is_file()),
         saved=saved,
         in_time=saved and ended < asked.before,
         left=left,
-        verdict=_verdict(out),
+        verdict=said,
         told=tuple(f"{at:.2f} {line}" for at, line in told)[-40:],
     )
 

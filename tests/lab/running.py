@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from tests.cluster.layout import ClusterError
 from tests.lab.looking import Asked, look, on_nodes
 from tests.lab.plan import WORLD, Planned
 from tests.lab.rows import Look, Row
+from tests.lab.session import PY_SPY
 from tests.lab.truth import TRUTH, Truth
 
 JOBS = Path(__file__).parent / "jobs"
@@ -238,15 +240,23 @@ LETTERS = {"sigstop": "T", "node-frozen": "T", "d-state": "D", "busy-loop": "R",
 _NO_STEPS = frozenset({"rendezvous-short", "slow-rank"})
 
 
-def run_one(cluster: Cluster, faults: Faults, planned: Planned, folder: Path) -> Row:
-    """Make one run, whatever comes of it; nothing of it is left when it returns."""
+def run_one(
+    cluster: Cluster, faults: Faults, planned: Planned, folder: Path, *, dry: bool = False
+) -> Row:
+    """Make one run, whatever comes of it; nothing of it is left when it returns.
+
+    ``dry``: instead of slurmtop the driver looks itself, at states and stacks of all ranks.
+    """
     run = Run(cluster=cluster, faults=faults, planned=planned, folder=folder)
     begun, looks, seen, void = time.monotonic(), list[Look](), dict[str, Any](), None
     with _ended_after(run):
         try:
             _begin(run)
             for asked in _looks(run, seen):
-                looks.append(look(cluster, faults, asked))
+                if dry:
+                    seen[asked.when] = _by_hand(run)
+                else:
+                    looks.append(look(cluster, faults, asked))
                 _still_there(run, seen)
         except (Void, ClusterError, FaultError) as error:
             void = str(error)
@@ -364,6 +374,23 @@ def _took(run: Run, seen: dict[str, Any]) -> None:
 def _state(run: Run, mark: Mark) -> str:
     found = [one for one in run.faults.processes(mark.host) if one.pid == mark.pid]
     return found[0].state if found else ""
+
+
+def _by_hand(run: Run) -> dict[str, str]:
+    """What ``ps`` and py-spy say of each rank; lasts as long as a triage may."""
+    begun, told = time.time(), {}
+    for number in range(WORLD):
+        mark = run.mark(f"rank{number}")
+        if mark is None or run.planned.case == "nic-cut":
+            continue
+        dump = f"timeout 5 {PY_SPY} dump --nonblocking --pid {mark.pid} 2>&1"
+        ps = f"ps -L -o stat=,wchan:30=,comm= -p {mark.pid}"
+        try:
+            told[str(number)] = run.cluster.ssh(mark.host, f"{ps}; {dump}; true")
+        except (ClusterError, subprocess.TimeoutExpired) as error:
+            told[str(number)] = str(error)
+    run.sleep_until(begun + 8)
+    return told
 
 
 def _still_there(run: Run, seen: dict[str, Any]) -> None:
