@@ -21,8 +21,9 @@ _SYSTEM = (f"/usr/local/bin/{TOOL}", f"/usr/bin/{TOOL}")
 #: The word of a setting that is for every machine.
 ANY = "any"
 
-#: ``tool_may_run PATH root|own``: exit status 0, the file behind all links in ``$real``; else a
-#: word in ``$why``. Letters of a path that need quotes anywhere are not worth their risk.
+#: ``tool_may_run PATH root|own|UID``: exit status 0, the file behind all links in ``$real``; else a
+#: word in ``$why``. The second word is who will run it: root, who runs this, or the user UID.
+#: Letters of a path that need quotes anywhere are not worth their risk.
 CHECK = r"""
 tool_may_run() {
   why=absent real=
@@ -31,12 +32,12 @@ tool_may_run() {
   case $real in *[!A-Za-z0-9/._+@~,=%-]*) why=name; return 1;; esac
   [ -f "$real" ] || { why=kind; return 1; }
   [ -x "$real" ] || { why=mode; return 1; }
-  tool_me=$(id -u); tool_as=$2; tool_at=$real
-  [ "$tool_me" = 0 ] && tool_as=root
+  tool_as=$2 tool_me=$2 tool_at=$real
+  if [ "$2" = own ]; then tool_me=$(id -u); [ "$tool_me" = 0 ] && tool_as=root; fi
   set -- $(stat -c '%u %a' "$real" 2>/dev/null)
   [ $# = 2 ] || return 1
   why=owner
-  [ "$1" = 0 ] || { [ "$tool_as" = own ] && [ "$1" = "$tool_me" ]; } || return 1
+  [ "$1" = 0 ] || { [ "$tool_as" != root ] && [ "$1" = "$tool_me" ]; } || return 1
   why=writable
   case $2 in *[2367]?|*[2367]) return 1;; esac
   why=folder
@@ -74,6 +75,12 @@ FRAGMENT = (
     + r"""
 stack_tools() {
   st_sudo=$1 st_pids=$2 st_own= st_root= st_arch=$(uname -m); shift 2
+  # Where sudo runs this, the tool is still run by the one who asked: so it may be theirs.
+  st_who=own st_as=
+  case ${SUDO_UID:-0} in 0|*[!0-9]*) ;; *)
+    if [ "$st_sudo" = 1 ] && [ "$(id -u)" = 0 ]; then
+      st_who=$SUDO_UID; st_as="sudo -n -u #$SUDO_UID"
+    fi;; esac
   command -v timeout >/dev/null 2>&1 || { echo 'stack-left - timeout'; return; }
   echo "stack-arch $st_arch"
   st_n=0
@@ -95,7 +102,8 @@ stack_tools() {
     for st_how in own root; do
       if [ $st_how = own ]; then [ -z "$st_own" ] || continue
       else [ "$st_sudo" = 1 ] && [ -z "$st_root" ] || continue; fi
-      if ! tool_may_run "${st_c#*:}" $st_how; then
+      if [ $st_how = own ]; then st_by=$st_who st_run=$st_as; else st_by=root st_run=; fi
+      if ! tool_may_run "${st_c#*:}" $st_by; then
         # What was only guessed is not worth a word where it is not there.
         case $st_c$why in perhaps:*absent|perhaps:*name) ;;
           *name) echo "stack-left - name";;
@@ -105,7 +113,8 @@ stack_tools() {
       if [ $st_how = root ] && ! timeout -k 1 3 sudo -n -l "$real" >/dev/null 2>&1 </dev/null; then
         echo "stack-left $real sudo"; continue
       fi
-      st_says=$(timeout -k 1 3 "$real" --version 2>/dev/null </dev/null | head -n 1 | head -c 60)
+      st_says=$(timeout -k 1 3 $st_run "$real" --version 2>/dev/null </dev/null |
+        head -n 1 | head -c 60)
       case $st_says in
         *[!A-Za-z0-9.\ +-]*) st_says=;;
         '@TOOL@ '[0-9]*) ;;

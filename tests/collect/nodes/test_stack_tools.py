@@ -126,6 +126,25 @@ def test_nothing_of_somebody_else_is_run_and_root_runs_only_its_own(tool: Path) 
     assert "belongs neither to root nor to you" in failure.sentence
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+def test_under_sudo_the_tool_may_be_of_the_one_who_asked_and_is_run_by_them(
+    tool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(tool, 65_534, -1)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "sudo").write_text(f'#!/bin/sh\necho "$*" >>{tools}/log\nshift 3; exec "$@"\n')
+    (tools / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setenv("SUDO_UID", "65534")
+    (found,) = _find(f"any:{tool}", sudo="1")[0]
+    assert (found.path, found.sudo) == (str(tool), False)
+    assert (tools / "log").read_text() == f"-n -u #65534 {tool} --version\n"
+    assert _find(f"any:{tool}")[0] == ()
+    monkeypatch.setenv("SUDO_UID", "65533")
+    assert _find(f"any:{tool}", sudo="1")[0] == ()
+
+
 @pytest.mark.parametrize("path", ["py-spy", "/a b/py-spy", "/a;id/py-spy", "/a\n/py-spy", "/$(id)"])
 def test_a_path_that_needs_quotes_is_not_even_looked_at(path: str) -> None:
     found, failure = _find(f"any:{path}")
