@@ -1,0 +1,209 @@
+"""A bundle of a simulated job gives the very verdict that was told live, without one secret."""
+
+import asyncio
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurmtop.cli.bundles import Answer, ask_and_save, ask_job, job_manifest, judge_again
+from slurmtop.cli.main import main
+from slurmtop.collect.asking import new_record_mark
+from slurmtop.collect.bundle import CannotSave
+from slurmtop.collect.bundle_open import open_bundle
+from slurmtop.collect.clock import SystemClock
+from slurmtop.collect.job_triage import Door
+from slurmtop.collect.live import LookSettings
+from slurmtop.collect.who import Who
+from slurmtop.config import Config
+from slurmtop.demo import DEFAULT_SCENARIO, DEMO_UID, DEMO_USER, DemoClock, make_demo
+from slurmtop.model.ports import Runner
+from slurmtop.model.verdict import State, verdict_dict
+from slurmtop.parse.mask import mask_json
+from tests.cli.planted import SECRETS, Planting
+
+HUNG = "4817"
+
+
+class Hasty:
+    """The demo's clock; what is waited for on purpose goes by at once."""
+
+    def __init__(self, clock: DemoClock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+    async def pause(self, seconds: float) -> None:
+        self._clock.skip(seconds)
+
+
+def demo_door(planting: bool = False) -> Door:
+    inner, clock = make_demo(DEFAULT_SCENARIO, SystemClock(), 1.0)
+    assert isinstance(clock, DemoClock)
+    runner: Runner = Planting(inner) if planting else inner
+    who = Who(DEMO_UID, DEMO_USER)
+    return Door(runner=runner, clock=Hasty(clock), who=who, mark=new_record_mark())
+
+
+async def saved(to: Path, door: Door, job: str = HUNG, **settings: Any) -> Answer:
+    look = LookSettings(once=True, **settings)
+
+    async def ask(recorded: Door) -> Answer:
+        return await ask_job(recorded, job, look, None, whole=False)
+
+    answer, result = await ask_and_save(door, job_manifest(job, look, Config()), str(to), ask)
+    assert not isinstance(result, CannotSave)
+    assert result.notes == ()
+    return answer
+
+
+def form(answer: Answer) -> dict[str, Any]:
+    made: dict[str, Any] = mask_json(verdict_dict(answer.verdict))
+    return made
+
+
+async def again(path: Path) -> Answer:
+    bundle = open_bundle(path)
+    assert bundle is not None
+    assert bundle.notes == ()
+    return await judge_again(bundle)
+
+
+@pytest.mark.parametrize("name", ["b", "b.tar.gz"])
+async def test_of_a_hung_job_every_word_comes_back(tmp_path: Path, name: str) -> None:
+    live = await saved(tmp_path / name, demo_door())
+    assert live.verdict.state is State.HUNG
+    assert live.verdict.culprits
+    assert live.facts is not None
+    assert live.facts.live is not None
+    assert live.facts.live.two_samples
+    assert form(await again(tmp_path / name)) == form(live)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"stacks": False}, {"nodes": False, "why_not": "--no-nodes"}, {"always": True}],
+    ids=["no stacks", "no nodes", "always"],
+)
+async def test_what_was_left_out_then_is_left_out_again(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    live = await saved(tmp_path / "b", demo_door(), **settings)
+    assert form(await again(tmp_path / "b")) == form(live)
+
+
+async def test_a_job_of_any_state_comes_back(tmp_path: Path) -> None:
+    door = demo_door()
+    for job in ("4711", "4815", "4816", "4818", "4820", "4799", "123456"):
+        live = await saved(tmp_path / job, door, job)
+        assert form(await again(tmp_path / job)) == form(live), job
+
+
+async def test_thirty_planted_secrets_are_nowhere(tmp_path: Path) -> None:
+    assert len(SECRETS) == len(set(SECRETS)) == 30
+    door = demo_door(planting=True)
+    live = await saved(tmp_path / "b", door)
+    clean = await saved(tmp_path / "clean", demo_door())
+    kept = b"".join(one.read_bytes() for one in sorted((tmp_path / "b").iterdir())).decode()
+    assert [secret for secret in SECRETS if secret in kept] == []
+    assert kept.count("masked") >= len(SECRETS)
+    assert [secret for secret in SECRETS if secret in json.dumps(form(live))] == []
+    assert form(await again(tmp_path / "b")) == form(live)
+    told = ("state", "class", "culprits", "summary")
+    assert [form(live)[name] for name in told] == [form(clean)[name] for name in told]
+
+
+def test_the_command_judges_a_bundle_anywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = asyncio.run(saved(tmp_path / "b.tar.gz", demo_door()))
+    said = elsewhere(tmp_path, monkeypatch, "--json", str(tmp_path / "b.tar.gz"))
+    out, err = capsys.readouterr()
+    assert said == 2
+    assert json.loads(out) == form(live)
+    assert err.startswith("slurmtop: from a bundle of ")
+    assert "by alice with slurmtop" in err
+    assert len(err.splitlines()) == 1
+
+
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The command in an environment without Slurm."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    return main(["triage", *words])
+
+
+def test_a_changed_bundle_tells_that_and_what_it_said_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(saved(tmp_path / "b", demo_door()))
+    commands = tmp_path / "b" / "commands.jsonl"
+    lines = commands.read_bytes().splitlines(keepends=True)
+    commands.write_bytes(
+        b"".join(line for line in lines if b'"host":null' in line).ljust(
+            sum(map(len, lines)), b"\n"
+        )
+    )
+    said = elsewhere(tmp_path, monkeypatch, str(tmp_path / "b"))
+    err = capsys.readouterr().err
+    assert said in (0, 2)
+    assert "its sha256 differs" in err
+    assert "the verdict that was saved with it was another one: hung: rank 11" in err
+
+
+def test_files_are_kept_as_they_were_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "rank0.log").write_text("step 1 loss 2\nRuntimeError: CUDA out of memory\n" * 3)
+    long = b"step 1 loss 2.0\n" * 120_000
+    (logs / "rank1.log").write_bytes(long + b"password=hunter2hunter2\n")
+    to = tmp_path / "kept"
+    assert main(["triage", str(logs), "--save", str(to), "--json"]) == 2
+    first = capsys.readouterr()
+    assert f"saved: {to}" in first.err
+    for one in logs.iterdir():
+        one.unlink()
+    assert main(["triage", str(to), "--json"]) == 2
+    second = capsys.readouterr()
+    assert json.loads(second.out) == json.loads(first.out)
+    kept = b"".join(one.read_bytes() for one in to.iterdir())
+    assert b"hunter2hunter2" not in kept
+    assert len(kept) < 2.5 * 1024 * 1024, "both ends, not the middle"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--save", "x", "-"], "standard input"),
+        (["--save", "x", "--timeline", "a.log"], "--timeline"),
+        (["--save", "", "a.log"], "--save wants a path"),
+    ],
+)
+def test_what_cannot_be_saved_is_told(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["triage", *words]) == 64
+    assert says in capsys.readouterr().err
+
+
+def test_a_folder_that_holds_something_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.log").write_text("RuntimeError: CUDA out of memory\n")
+    to = tmp_path / "mine"
+    to.mkdir(mode=0o700)
+    (to / "thesis.tex").write_text("x")
+    assert main(["triage", str(tmp_path / "a.log"), "--save", str(to)]) == 1
+    assert "name a new folder" in capsys.readouterr().err
+    assert [one.name for one in to.iterdir()] == ["thesis.tex"]
