@@ -40,11 +40,13 @@ def rank_processes(looks: Sequence[NodeProcesses], job: str) -> tuple[RankProces
         for process in look.processes
         if process.job == job and process.state not in DEAD
     }
-    identities = trusted(mine.values())
-    trees = []
-    for host in dict.fromkeys(process.host for process in mine.values()):
-        processes = {one.pid: one for one in mine.values() if one.host == host}
-        trees.append(Tree(processes, {p: who for (at, p), who in identities.items() if at == host}))
+    by_host: dict[str, dict[int, NodeProcess]] = {}
+    for one in mine.values():
+        by_host.setdefault(one.host, {})[one.pid] = one
+    named_on: dict[str, dict[int, Identity]] = {}
+    for (host, pid), who in trusted(mine.values()).items():
+        named_on.setdefault(host, {})[pid] = who
+    trees = [Tree(processes, named_on.get(host, {})) for host, processes in by_host.items()]
     named = {id(tree): _named(tree) for tree in trees}
     nobody = not any(named.values())
     found: list[RankProcess] = []

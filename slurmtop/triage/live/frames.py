@@ -6,6 +6,7 @@ does not know is read as the program's own code: it is somewhere, and nothing mo
 """
 
 from enum import StrEnum
+from functools import lru_cache
 
 from slurmtop.model.stacks import Frame
 
@@ -227,16 +228,20 @@ def _split(rows: tuple[tuple[str, str, object], ...]) -> list[tuple[str, frozens
     return [(part, frozenset(names.split()), what) for part, names, what in rows]
 
 
+#: Thousands of ranks stand in a few places: each frame is looked up once.
+_FRAMES_KEPT = 8_192
 _ACT_ROWS = _split(_ACTS)
 _PHASE_ROWS = _split(_PHASES)
 
 
+@lru_cache(_FRAMES_KEPT)
 def act_of(frame: Frame) -> Act | None:
     """What a call of ``frame`` waits for; None where the table does not know it."""
     found = _row(frame, _ACT_ROWS)
     return found if isinstance(found, Act) else None
 
 
+@lru_cache(_FRAMES_KEPT)
 def phase_of(frame: Frame) -> Phase | None:
     """What a call of ``frame`` is about, also by the name of a function of the program's own."""
     found = _row(frame, _PHASE_ROWS)
@@ -270,18 +275,21 @@ def library_path(path: str) -> str:
     return path.lstrip("/")
 
 
+@lru_cache(_FRAMES_KEPT)
 def passes_on(frame: Frame) -> bool:
     """Does the frame only pass a call on?"""
     path = "/" + library_path(frame.file)
     return any(f"/{part}" in path for part in _TRANSPARENT)
 
 
+@lru_cache(_FRAMES_KEPT)
 def of_framework(frame: Frame) -> bool:
     """Does a library that talks in sub-groups by itself stand here?"""
     path = "/" + library_path(frame.file)
     return any(f"/{part}" in path for part in _FRAMEWORKS)
 
 
+@lru_cache(_FRAMES_KEPT)
 def is_own(frame: Frame) -> bool:
     """Is it the program's own code, and neither a library nor the interpreter's?"""
     path = frame.file

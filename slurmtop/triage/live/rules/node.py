@@ -53,9 +53,11 @@ def _frozen(world: World, parts: Parts) -> Iterable[LiveFinding]:
 
 def _stands(world: World, host: str) -> bool:
     """Is every process of the job there stopped, and more than a rank among them?"""
-    ranks = {one.view.pid for one in world.ranks if one.host == host}
     those = [one for one in world.others.get(host, ()) if _counts(one)]
-    if not ranks or not all_stopped(those):
+    if not all_stopped(those):
+        return False
+    ranks = {one.view.pid for one in world.ranks if one.host == host}
+    if not ranks:
         return False
     return len(those) > len(ranks) + _below(world, host) or _not_responding(world, host)
 
