@@ -1,5 +1,5 @@
 # The two commands of a newcomer: make demo, make test. Both do all the set-up.
-.PHONY: demo test test-long lint format cluster-up cluster-down golden clean
+.PHONY: demo test test-long lab lab-no-stacks lab-full lint format cluster-up cluster-down golden clean
 
 demo:
 	@.ci/venv run
@@ -15,6 +15,16 @@ test:
 test-long:
 	@.ci/venv dev
 	@tests/cluster/run -q -m "cluster and long" tests
+
+# Real trainings with a fault each, and whether it is found: see tests/lab/README.md. Rows that are
+# in the file already are not made again.
+LAB_ROWS ?= lab-rows.jsonl
+
+lab lab-no-stacks lab-full: cluster-up
+	@.ci/venv dev
+	python3 -m tests.lab run --out $(LAB_ROWS) $(if $(findstring no-stacks,$@),--no-stacks) \
+		$(if $(findstring full,$@),--full)
+	@.venv/bin/python -m tests.lab score $(LAB_ROWS)
 
 lint:
 	@.ci/venv dev

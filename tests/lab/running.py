@@ -21,13 +21,20 @@ from tests.lab.session import PY_SPY
 from tests.lab.truth import TRUTH, Truth
 
 JOBS = Path(__file__).parent / "jobs"
-#: The fault is looked at so long after it; a silence, in its middle.
-AFTER_S, MIDDLE_S = 20.0, 25.0
 #: The ranks' own timeout, which destroys the evidence.
 GROUP_TIMEOUT_S = 120
 STEP = 6
 OOM_BYTES = 256 * 2**20
 _STEP = re.compile(r"(?m)\bstep (\d+)/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """When is looked: so long after a fault, so long into a silence, and at a random second."""
+
+    after_s: float = 20.0
+    middle_s: float = 25.0
+    random: bool = True
 
 
 class Void(Exception):
@@ -53,6 +60,7 @@ class Run:
     faults: Faults
     planned: Planned
     folder: Path
+    timing: Timing = Timing()
     job: str = ""
     begun: float = 0.0
     fault_at: float = 0.0
@@ -241,13 +249,19 @@ _NO_STEPS = frozenset({"rendezvous-short", "slow-rank"})
 
 
 def run_one(
-    cluster: Cluster, faults: Faults, planned: Planned, folder: Path, *, dry: bool = False
+    cluster: Cluster,
+    faults: Faults,
+    planned: Planned,
+    folder: Path,
+    *,
+    timing: Timing = Timing(),
+    dry: bool = False,
 ) -> Row:
     """Make one run, whatever comes of it; nothing of it is left when it returns.
 
     ``dry``: instead of slurmtop the driver looks itself, at states and stacks of all ranks.
     """
-    run = Run(cluster=cluster, faults=faults, planned=planned, folder=folder)
+    run = Run(cluster=cluster, faults=faults, planned=planned, folder=folder, timing=timing)
     begun, looks, seen, void = time.monotonic(), list[Look](), dict[str, Any](), None
     with _ended_after(run):
         try:
@@ -305,30 +319,31 @@ def _begin(run: Run) -> None:
 
 def _looks(run: Run, seen: dict[str, Any]) -> Iterator[Asked]:
     """When to look: after the fault, or twice while nothing is wrong."""
-    planned = run.planned
-    twice = run.truth.healthy and planned.case not in ("max-restarts", "requeue-appended")
+    planned, timing = run.planned, run.timing
     inject = INJECT.get(planned.case, _by_rank)
-    if not twice:
+    if not run.truth.healthy or planned.case in ("max-restarts", "requeue-appended"):
         inject(run)
-        run.sleep_until(run.fault_at + AFTER_S)
+        run.sleep_until(run.fault_at + timing.after_s)
         _took(run, seen)
         yield _asked(run, "fault", run.fault_at)
         return
-    second = random.Random(f"{planned.seed} {planned.case}").uniform(2, 90)
-    seen["random_second"] = round(second, 1)
-    soon = run.begun + second
+    at_random = list[float]()
+    if timing.random:
+        at_random = [random.Random(f"{planned.seed} {planned.case}").uniform(2, 90)]
+        seen["random_second"] = round(at_random[0], 1)
     # Whichever comes first; the silence is told by the ranks themselves.
-    while time.time() < soon and not _came(run):
+    while at_random and time.time() < run.begun + at_random[0] and not _came(run):
         time.sleep(0.2)
-    if not _came(run) or run.begun + second < run.fault_at + MIDDLE_S - 12:
-        run.sleep_until(soon)
+    if at_random and (
+        not _came(run) or run.begun + at_random[0] < run.fault_at + timing.middle_s - 12
+    ):
+        run.sleep_until(run.begun + at_random.pop())
         yield _asked(run, "random", run.begun)
-        soon = 0.0
     inject(run)
-    run.sleep_until(run.fault_at + MIDDLE_S)
+    run.sleep_until(run.fault_at + timing.middle_s)
     yield _asked(run, "mid", run.fault_at)
-    if soon:
-        run.sleep_until(soon)
+    for second in at_random:
+        run.sleep_until(run.begun + second)
         yield _asked(run, "random", run.begun)
 
 

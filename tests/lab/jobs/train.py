@@ -19,7 +19,7 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
 
-from tests.lab.jobs import faults  # noqa: E402
+from tests.lab.jobs import hooks  # noqa: E402
 from tests.lab.jobs.gradients import average, make_sync  # noqa: E402
 from tests.lab.jobs.places import FAULT, RANK, STEP, here, mark, mine  # noqa: E402
 
@@ -75,13 +75,13 @@ def train() -> None:
     loader = DataLoader(Tokens(), batch_size=1, num_workers=1, prefetch_factor=2)
     begun = time.monotonic()
     for step, batch in enumerate(loader, 1):
-        faults.before(step)
+        hooks.before(step)
         optimizer.zero_grad()
         loss = forward(sync.module, batch)
         loss.backward()
         average(sync, step)
         optimizer.step()
-        faults.after(step, net)
+        hooks.after(step, net)
         if RANK == 0 and (FLUSH or step % 10 == 0):
             took, begun = time.monotonic() - begun, time.monotonic()
             say(f"step {step}/{LAST} | loss {2 + 1 / step:.4f} | lr 1.00e-03 | {took:.2f} s/step")
@@ -94,7 +94,7 @@ def main() -> None:
     train()
     dist.barrier()
     say("training finished, final checkpoint saved")
-    faults.at_end()
+    hooks.at_end()
     dist.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""The faults that a rank has by itself, and the silences in which nothing is wrong.
+"""What happens beside the steps: faults of a rank itself, and silences in which nothing is wrong.
 
 Each is what a program really does; none looks at who watches it.
 """
