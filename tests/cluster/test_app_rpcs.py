@@ -79,7 +79,8 @@ async def test_opening_a_job_is_at_most_three(
 async def test_a_resting_job_screen_adds_nothing(
     cluster: Cluster, job: str, faults: Faults, tmp_path: Path
 ) -> None:
-    async with open_desk(tmp_path) as desk:
+    # Its log is quiet: nobody is sent to its nodes here.
+    async with open_desk(tmp_path, node_access="off") as desk:
         await desk.open_job(job)
         await desk.shows("step 1 of 10")
         before = len(desk.wire.asked)

@@ -1,5 +1,6 @@
 """The Why tab looks at the nodes: when, how far it is, how it ends, and what stays of it."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -380,3 +381,50 @@ async def test_a_stack_is_shown_line_by_line_and_no_file_of_this_machine_is_open
         await bench.press(pilot, "enter")
         assert screen.tab == 0
         assert app.clipboard == "S pipe_read"
+
+
+async def test_news_of_hundreds_of_nodes_are_judged_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged = judge_by_live(monkeypatch)
+    bench = LookBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot, JOB)
+        await bench.press(pilot, "p")
+        before, began = len(judged), bench.clock.now()
+        for _ in range(600):
+            bench.nodes.tell(live(sample(began, HOSTS[:1], whole=False)))
+        bench.nodes.tell(two_looks(began))
+        bench.nodes.tell(None)
+        await bench.settled(pilot)
+        for _ in range(200):
+            await bench.clock.advance(0)
+            if bench.nodes.open == 0:
+                break
+        assert len(judged) - before <= 3
+        last = judged[-1]
+        assert last is not None
+        assert last.two_samples, "the last word is always judged"
+
+
+async def test_what_thousands_of_processes_tell_is_judged_beside_the_screen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged = judge_by_live(monkeypatch)
+    monkeypatch.setattr("slurmtop.ui.screens.job_judging._MANY", 1)
+    bench = LookBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await bench.open(pilot, JOB)
+        await bench.press(pilot, "p")
+        bench.nodes.tell(two_looks(bench.clock.now()))
+        bench.nodes.tell(None)
+        await bench.settled(pilot)
+        async with asyncio.timeout(20):
+            while screen.why.state.verdict != HUNG or screen._judging:  # noqa: ASYNC110 - a thread
+                await asyncio.sleep(0.01)
+        assert judged[-1] is not None
+        await pilot.pause()
+        assert "Rank 5 on gpu02 reads a pipe" in screen_text(app)
+        assert "nodes looked at twice" in screen_text(app)

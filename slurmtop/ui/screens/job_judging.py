@@ -6,8 +6,10 @@ the log makes it suspect, its nodes are looked at. What they told stays with the
 job has gone on or it is too old.
 """
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from textual import on
 from textual.worker import Worker, WorkerState
@@ -35,6 +37,8 @@ from slurmtop.ui.screens.job_look import NodeLook
 #: looked at this often in between.
 JUDGE_S = 60.0
 LOG_LOOK_S = 15.0
+#: What so many processes tell is judged beside the screen: it would hold up keys.
+_MANY = 512
 
 
 class JobJudging(JobKeys):
@@ -50,6 +54,8 @@ class JobJudging(JobKeys):
         self._asked_at = self._judged_at = self._looked_at = 0.0
         self._logs_seen_at: datetime | None = None
         self._look_wanted = False
+        self._to_judge: tuple[JobFacts, dict[str, Any]] | None = None
+        self._judging = False
 
     @property
     def left_queue(self) -> bool:
@@ -142,7 +148,7 @@ class JobJudging(JobKeys):
             logs_say=said,
             controller_answered=self.tool.health.failure is None,
         )
-        self.why.show_state(self._judged(self.facts))
+        self._judge(self.facts)
 
     async def _gather_facts(self, ask_start: bool, unasked: bool) -> None:
         services, now = self.services, self.services.clock.now()
@@ -164,26 +170,39 @@ class JobJudging(JobKeys):
             if ask_start
             else None
         )
-        self.why.show_state(replace(self._judged(facts), asking=None, failed=None, note=note))
+        self._judge(facts, asking=None, failed=None, note=note)
         self.facts_came(facts)
         if self._look_wanted:
             self._look_wanted = False
             self.action_look_at_nodes()
 
-    def _judged(self, facts: JobFacts) -> WhyState:
-        say, old = facts.logs_say, self.why.state
-        tables = say.tables if say is not None and say.only_newest else ()
-        same = facts.live is old.live
-        return replace(
-            old,
-            verdict=explain_job(judged_by(facts, self._age_s)),
-            tables=tables,
-            live=facts.live,
-            rows=old.rows if same else rank_rows(facts.live),
-            stale=overtaken(facts, self._age_s),
-            look=self.look.state,
-            may_look=self.may_look(),
-        )
+    def _judge(self, facts: JobFacts, **besides: Any) -> None:
+        """Show what ``facts`` mean; ``besides`` are other fields of the state, changed with it."""
+        old = self.why.state
+        if _processes(facts.live) < _MANY:
+            self._show(_judged(facts, old, overtaken(facts, self._age_s)), besides)
+            return
+        if self._to_judge is not None:
+            besides = {**self._to_judge[1], **besides}
+        self._to_judge = (facts, besides)
+        if not self._judging:
+            self._judging = True
+            self.run_worker(self._judge_beside(), group="judge-beside", exit_on_error=False)
+
+    async def _judge_beside(self) -> None:
+        try:
+            while self._to_judge is not None:
+                (facts, besides), self._to_judge = self._to_judge, None
+                stale = overtaken(facts, self._age_s)
+                found = await asyncio.to_thread(_judged, facts, self.why.state, stale)
+                self._show(found, besides)
+        finally:
+            self._judging = False
+
+    def _show(self, found: dict[str, Any], besides: dict[str, Any]) -> None:
+        state = replace(self.why.state, look=self.look.state, may_look=self.may_look())
+        self.why.show_state(replace(state, **found, **besides))
+        self.refresh_bindings()
 
     def _age_s(self, at: datetime) -> float:
         """Seconds since then, as the reader felt them."""
@@ -227,7 +246,7 @@ class JobJudging(JobKeys):
             return
         kept = better(judged_by(self.facts, self._age_s).live, live, going=going)
         self.facts = replace(self.facts, now=self.services.clock.now(), live=kept)
-        self.why.show_state(self._judged(self.facts))
+        self._judge(self.facts)
 
     def _look_changed(self) -> None:
         state = replace(self.why.state, look=self.look.state, may_look=self.may_look())
@@ -236,9 +255,11 @@ class JobJudging(JobKeys):
     def _mark_stale(self) -> None:
         """What the nodes told is judged by until it is overtaken."""
         facts = self.facts
-        if facts is not None and overtaken(facts, self._age_s) != self.why.state.stale:
+        if facts is None or self._judging:
+            return
+        if overtaken(facts, self._age_s) != self.why.state.stale:
             self.facts = replace(facts, now=self.services.clock.now())
-            self.why.show_state(self._judged(self.facts))
+            self._judge(self.facts)
 
     @on(Worker.StateChanged)
     def _worker_failed(self, event: Worker.StateChanged) -> None:
@@ -265,3 +286,21 @@ class JobJudging(JobKeys):
             if last.state.ended:
                 return replace(job, state=last.state, end=last.end or job.end)
         return job
+
+
+def _processes(live: LiveFacts | None) -> int:
+    """How many processes the looks told of."""
+    samples = live.samples if live is not None else ()
+    return sum(len(probe.activity) for one in samples for probe in one.probes)
+
+
+def _judged(facts: JobFacts, old: WhyState, stale: str) -> dict[str, Any]:
+    """What ``facts`` mean, as fields of the state. What is ``stale`` is shown and not judged by."""
+    say = facts.logs_say
+    return {
+        "verdict": explain_job(replace(facts, live=None) if stale else facts),
+        "tables": say.tables if say is not None and say.only_newest else (),
+        "live": facts.live,
+        "rows": old.rows if facts.live is old.live else rank_rows(facts.live),
+        "stale": stale,
+    }
