@@ -65,7 +65,8 @@ def parse_stacks_answer(
     came. Total."""
     told: dict[int, _Told] = {process.pid: _Told() for process in asked}
     left: list[bytes] = []
-    lines = stdout.split(b"\n")
+    # First of all, so that a bundle, whose bytes are masked, tells the very same.
+    lines = mask(stdout).split(b"\n")
     start = lines.index(_FIRST) + 1 if _FIRST in lines else len(lines)
     me = scope = None
     for line in lines[start:]:
@@ -160,7 +161,7 @@ def _why(
         return None
     if one.code in _OUT_OF_TIME:
         return words.out_of_time(pid, _NATIVE_LIMIT_S if native else _LIMIT_S)
-    said = mask(one.said).decode("utf-8", "replace").strip()
+    said = one.said.decode("utf-8", "replace").strip()
     if one.code == 0:
         return Failure(
             Trouble.OTHER, f"what py-spy told of process {pid} cannot be read", raw=said[:2_000]

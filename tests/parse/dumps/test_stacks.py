@@ -13,7 +13,7 @@ from slurmtop.model.snapshot import Trouble
 from slurmtop.model.stacks import Frame
 from slurmtop.parse.dumps.stacks import parse_faulthandler, parse_py_spy_json, parse_py_spy_text
 from slurmtop.parse.dumps.stacks_answer import parse_stacks_answer
-from slurmtop.parse.mask import MARK
+from slurmtop.parse.mask import MARK, mask
 from tests.fakes import START
 
 
@@ -275,3 +275,27 @@ def test_any_answer_is_read(lines: list[bytes]) -> None:
     for data in (b"\n".join(lines), _answer(*lines), _answer(*(b"E 4711 " + x for x in lines))):
         (found,) = parse_stacks_answer(data, "gpu01", [PROCESS], START)
         assert (found.failure is None) == bool(found.threads)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password=hunter2hunter2",
+        "key='abcdef0123456789abcd",
+        "x token: ",
+        ' api_key="',
+        "Authorization: Bearer abcdefghijklmnop1234",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        '{"api_key": "abcdef0123456789abcdef"}',
+        "https://bob:secretpw1@host/x",
+    ],
+)
+def test_masked_bytes_tell_the_same(name: str) -> None:
+    threads = [_thread(name), _thread("MainThread", 4712)]
+    threads[0]["frames"][0]["filename"] = f"/home/a/{name}"
+    text = b"\n".join(line.strip() for line in _json(*threads).split(b"\n"))
+    answer = _answer(_said(text), b"E 4711 0 S own")
+    live = parse_stacks_answer(answer, "gpu01", [PROCESS], START)
+    assert live == parse_stacks_answer(mask(answer), "gpu01", [PROCESS], START)
+    assert "hunter2" not in repr(live)
+    assert "0123456789" not in repr(live)
