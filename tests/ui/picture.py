@@ -38,7 +38,7 @@ async def draw() -> None:
         await pilot.pause()
         _write("jobs.svg", app)
         await pilot.press("j", "enter")
-        await _until(lambda: "proof" in _text(app))
+        await _until(lambda: "nodes looked at twice" in _text(app))
         _write("job.svg", app)
         await pilot.press("tab")
         await _until(lambda: "odd one" in _text(app))
