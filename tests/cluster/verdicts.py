@@ -16,7 +16,7 @@ FIELDS = frozenset(
     {
         *("schema", "job", "cluster", "state", "family", "class", "ended_by", "confidence"),
         *("summary", "since", "culprits", "collective", "evidence", "against", "missing"),
-        *("next", "made_at"),
+        *("next", "made_at", "sources"),
     }
 )
 STATES = frozenset(
@@ -25,6 +25,7 @@ STATES = frozenset(
 FAMILIES = frozenset(
     {"log", "stack", "process", "flight-recorder", "ras", "telemetry", "slurm", "kernel"}
 )
+_REFINED = re.compile(r"slurmtop: \d+\.\d s: (first answer|so far|verdict): [a-z]+: ")
 LABELS = ("what", "who", "proof", "do")
 #: The promise of ``why``.
 LONGEST_S = 10.0
@@ -74,7 +75,8 @@ def ask(job: str) -> Answer:
     as_json = slurmtop("why", job, "--json")
     for said in (told, as_json):
         assert said.took_s < LONGEST_S, f"{said.took_s:.1f} s"
-        assert said.err == ""
+        # Of a job that runs the answers on the way are told there, and nothing else.
+        assert all(_REFINED.match(line) for line in said.err.splitlines()), said.err
     assert told.rc == as_json.rc
     check_verdict(as_json.data)
     return Answer(rc=told.rc, lines=four(told), data=as_json.data)
