@@ -42,7 +42,7 @@ _VALUES = {
     # Hundredths of a second: between the two readings of all counters, and from the start of the
     # script until it waits no longer for what runs in the background.
     "@APART@": "40",
-    "@PATIENCE@": "350",
+    "@PATIENCE@": "250",
     # Threads told of one process, and of all of them.
     "@THREADS@": "48",
     "@ALL_THREADS@": "1536",

@@ -46,6 +46,22 @@ if [ "$me" = 0 ] || [ -n "$job" ]; then
 fi
 if [ "$me" = 0 ] && [ -z "$theirs" ] && ! grep -qsE '/job_[0-9]+(/|$)' [0-9]*/cgroup 2>/dev/null
 then theirs=$(echo [0-9]*); fi
+# Where Slurm keeps no cgroups, a job is what its slurmstepd has started, whoever it belongs to.
+below='NR % 2 { next } { n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, " ")
+  up[$1] = f[2] } END { n = split(roots, r, "[ \n]+")
+  for (i = 1; i <= n; i++) { sub(/\/.*/, "", r[i]); if (r[i] != "") in_[r[i]] = 1 }
+  do { more = 0; for (p in up) if (!(p in in_) && up[p] in in_) { in_[p] = 1; more = 1 }
+  } while (more)
+  for (p in in_) printf "%s ", p }'
+if [ "$me" != 0 ] && [ -n "$job" ] && [ -z "$theirs" ]; then
+  steps=
+  for p in [0-9]*; do
+    { read -r name <"$p/comm"; } 2>/dev/null || continue
+    [ "$name" != slurmstepd ] || steps="$steps $p/cmdline"
+  done
+  [ -z "$steps" ] || steps=$(grep -lsa "^slurmstepd: \[$job\." $steps)
+  [ -z "$steps" ] || theirs=$(scan stat [0-9]* | awk -v roots="$(echo $steps)" "$below")
+fi
 # Those that wait in the kernel come last: to read the memory of one may never return.
 order='NR % 2 { next } { n = match($0, /\)[^)]*$/); split(substr($0, n + 2), f, " ")
   if (f[2] == 2 || $1 in seen) next
@@ -138,6 +154,7 @@ kind == "A" {
     due = asked = last = before = ""
     # A program may have written any title over its own name.
     if (text ~ /^(Apptainer|Singularity) runtime parent/) sub(/ parent.*/, " parent", text)
+    else if (text ~ /^slurmstepd: \[[0-9]+\.[a-z0-9+]+\]/) sub(/\].*/, "]", text)
     else { sub(/[ \001=?&;{"].*/, "", text); text = hide(substr(text, 1, 240)) }
     word(text); sub(/.*\//, "", text); sub(/^-/, "", text)
     python = text ~ /^(python|pypy)[0-9.]*[td]?$/; if (python) due = "script"

@@ -47,7 +47,7 @@ from slurmtop.model.probe import (
     ThreadState,
 )
 from slurmtop.model.process import NodeProcess, NodeProcesses
-from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.snapshot import Failure
 from slurmtop.parse.dumps.probe import number, parse_processes
 from slurmtop.parse.dumps.probe_fates import Ended, fates_of
 from slurmtop.parse.dumps.stack_tools import parse_stack_tools
@@ -61,7 +61,12 @@ from slurmtop.parse.nic import parse_nics
 NAME = "slurmtop-probe"
 #: Seconds that nvidia-smi is given.
 GPU_LIMIT_S = 3.0
-_FIRST = f"{NAME} 1"
+_FIRST = f"{NAME} 1".encode()
+#: First bytes of lines: those of ``parse/dumps/probe.py`` (``slurmtop-processes 1`` and ``end``
+#: among them), those of plain numbers and names of the kernel, and those of free text.
+_PROCESSES = frozenset(b"sMSUCREATNe")
+_NUMBERS = frozenset(b"MBJVWYHhoOIF")
+_TEXTS = frozenset(b"LKkGXQ")
 _TEXT_CHARS = 400
 _MOST_ITEMS = 20_000
 #: A limit near the largest number that the kernel knows is none.
@@ -100,7 +105,6 @@ class _Told:
     libraries: list[Library] = field(default_factory=list)
     tools: dict[str, list[str]] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
-    whole: bool = False
 
 
 def parse_node_probe(
@@ -110,13 +114,14 @@ def parse_node_probe(
 
     ``at`` is when it was asked, by our clock. ``sudo``: it was asked through ``sudo``.
     """
-    look = parse_processes(stdout, host, at)
-    lines = mask(stdout).decode("utf-8", "replace").split("\n")
-    if _FIRST not in lines or look.failure is not None:
-        failure = look.failure or Failure(Trouble.OTHER, f"{host} told nothing of its processes")
-        return NodeProbe(host=host, at=at, failure=failure)
+    lines = stdout.split(b"\n")
+    lines = lines[lines.index(_FIRST) + 1 :] if _FIRST in lines else []
+    look = parse_processes(_of_kinds(lines, _PROCESSES), host, at)
+    if look.failure is not None:
+        return NodeProbe(host=host, at=at, failure=look.failure)
     look = replace(look, processes=tuple(one for one in look.processes if one.job == job))
-    told = _sorted(lines[lines.index(_FIRST) + 1 :])
+    # Looking for secrets is dear, and most lines are numbers.
+    told = _sorted(_of_kinds(lines, _NUMBERS), mask(_of_kinds(lines, _TEXTS)))
     answer = parse_node_answer("\n".join(told.tools.get("G", [])).encode())
     gpus = gpus_within_limit(host, CORE_FIELDS, answer, GPU_LIMIT_S)
     nics = parse_nics("\n".join(told.tools.get("I", [])).encode()).ports
@@ -172,17 +177,19 @@ def _ended(
     )
 
 
-def _sorted(lines: Iterable[str]) -> _Told:
+def _of_kinds(lines: Iterable[bytes], kinds: frozenset[int]) -> bytes:
+    return b"\n".join(line for line in lines if line and line[0] in kinds)
+
+
+def _sorted(*parts: bytes) -> _Told:
     told = _Told()
     readers = {
         "B": _counted, "J": _io, "V": _switches, "W": _waits, "Y": _call, "L": _file,
         "H": _thread, "h": _thread_waits,
     }  # fmt: skip
-    for line in lines:
+    for line in b"\n".join(parts).decode("utf-8", "replace").split("\n"):
         kind, _, rest = line.partition(" ")
-        if kind == "end":
-            told.whole = True
-        elif kind == "M":
+        if kind == "M":
             name, _, value = rest.partition(" ")
             told.node.setdefault(name, value)
         elif kind in ("G", "I", "K", "k", "X"):

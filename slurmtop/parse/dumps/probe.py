@@ -35,6 +35,7 @@ _OUR_NAMES = "slurmtop-"
 _FIRST = f"{NAME} 1".encode()
 _LONGEST_NUMBER = 20
 _CGROUP = re.compile(r"/job_([0-9]{1,10})(?:/step_([A-Za-z0-9_+]{1,20}))?(?:/|$)")
+_STEPD = re.compile(r"slurmstepd: \[([0-9]{1,10})\.([a-z0-9+]{1,20})\]")
 #: Slurm's own numbers for the parts of a job that are no step of srun, in 32 bits.
 _STEPS = {"4294967291": "batch", "4294967292": "extern", "4294967290": "interactive"}
 #: What stands between us and the node's door: shells, sshd, the limit of time.
@@ -175,7 +176,8 @@ def _process(
 
 
 def _places(found: Mapping[int, _Seen]) -> dict[int, tuple[str | None, str | None]]:
-    """Job and step of each: by its cgroup, else its environment, else as its parent."""
+    """Job and step of each: by its cgroup, else its environment, else as its parent; the first
+    parent of a step is its slurmstepd."""
     placed = {pid: _own_place(one) for pid, one in found.items()}
     for pid in found:
         chain = []
@@ -193,6 +195,10 @@ def _own_place(one: _Seen) -> tuple[str | None, str | None]:
     if group is not None:
         step = group[2]
         return group[1], _STEPS.get(step, step) if step else None
+    # A title anybody may write; root's own daemon says what it runs.
+    titled = _STEPD.fullmatch(one.argv[0]) if one.argv and one.status[:1] == ["0"] else None
+    if titled is not None:
+        return titled[1], _STEPS.get(titled[2], titled[2])
     env = one.env or {}
     job = env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID") or ""
     if number(job) is None:

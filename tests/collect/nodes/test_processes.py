@@ -219,7 +219,7 @@ def test_the_titles_by_which_agents_and_containers_are_known_stay(
     shell: tuple[list[str], dict[str, str]], children: Children
 ) -> None:
     titles = {
-        "slurmstepd: [77.0] S3cret": (Part.AGENT, "slurmstepd:"),
+        "slurmstepd: [77.0] S3cret": (Part.AGENT, "slurmstepd: [77.0]"),
         "sshd: alice@notty": (Part.AGENT, "sshd:"),
         "Apptainer runtime parent S3cret": (Part.WRAPPER, "Apptainer runtime parent"),
         "/opt/bin/torchrun --token S3cret": (Part.AGENT, "/opt/bin/torchrun"),
