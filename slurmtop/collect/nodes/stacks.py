@@ -57,23 +57,29 @@ for f in $(grep -lsxF -e "${own##*/}" -e "${root##*/}" /proc/[0-9]*/comm 2>/dev/
   words=$(timeout -k 1 2 head -c 4096 "${f%comm}cmdline" 2>/dev/null | tr '\0' ' ')
   case $words in *' dump '*' -p '*) words=${words##* -p }; late="$late${words%% *} ";; esac
 done
-# Of the output: no spaces before a line, no member of a frame that is not read, newlines as \001,
-# in lines that one write takes. It ends with our mark, not with the pipe: that may never close.
+# Of the output: no spaces before a line, no member of a frame that is not read; each line behind a
+# pid, in parts where it is long, and no more at once than one write takes. It ends with our mark,
+# not with the pipe: that may never close.
 cut='
-function out(s) { if (s != "") { printf "J %s %s\n", p, s; fflush() } }
+function flush() { if (held != "") { printf "%s", held; fflush(); held = "" } }
+function put(kind, s) {
+  s = kind " " p " " s "\n"
+  if (length(held) + length(s) > 3500) flush()
+  held = held s
+}
 index($0, mark " ") == 1 { rc = substr($0, length(mark) + 2) + 0; done = 1; exit }
 {
   sub(/^ +/, "")
   if ($0 ~ /^"(module|short_filename|locals|is_entry|pid|thread_id)": .*,$/) next
   if ($0 ~ /[Pp]ermission [Dd]enied|Operation not permitted|^sudo: /) denied = 1
-  if (size > 1048576) next
-  text = substr($0, 1, 1048576) "\001"; n = length(text); size += n
-  if (length(held) + n <= 2000) { held = held text; next }
-  out(held); held = ""
-  for (at = 1; at <= n; at += 2000) out(substr(text, at, 2000))
+  if ($0 == "" || size > 1048576) next
+  n = length($0); if (n > 1048576) n = 1048576
+  size += n + 1
+  for (at = 1; n - at >= 2000; at += 2000) put("J", substr($0, at, 2000))
+  put("N", substr($0, at, n - at + 1))
 }
 END {
-  out(held)
+  flush()
   if (!done) exit 99
   if (rc && denied) exit 13
   exit rc

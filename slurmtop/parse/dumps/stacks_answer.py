@@ -1,12 +1,16 @@
-r"""What the script of ``collect/nodes/stacks.py`` tells of the stacks of one node.
+"""What the script of ``collect/nodes/stacks.py`` tells of the stacks of one node.
 
-A line is a letter, a pid and values; what py-spy printed stands behind ``J``, cut anywhere, its
-newlines as the byte 1. So no name of a frame or a thread can look like a line of the script::
+A line is a letter, a pid and values. A line that py-spy printed stands behind ``N``, parts of a
+long one behind ``J`` before it (there the byte 1 is a newline). So no name of a frame or a thread
+can look like a line of the script, and a secret in one does not hide the next::
 
     slurmtop-stacks 1
     I 1000 1
     S 4711 S
-    J 4711 [\1{\1"thread_name": "MainThread",\1"os_thread_id": 4711, …
+    N 4711 [
+    N 4711 {
+    N 4711 "thread_name": "MainThread",
+    …
     E 4711 0 S own
     end
 
@@ -121,8 +125,8 @@ def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
     one = told.get(int(word)) if _NUMBER.fullmatch(word) else None
     if one is None:
         return
-    if kind == b"J":
-        one.parts.append(rest)
+    if kind in (b"J", b"N"):
+        one.parts.append(rest + b"\n" if kind == b"N" else rest)
     elif kind == b"S":
         one.before = rest[:1].decode("ascii", "replace")
     elif kind == b"E":
@@ -161,7 +165,8 @@ def _why(
         return None
     if one.code in _OUT_OF_TIME:
         return words.out_of_time(pid, _NATIVE_LIMIT_S if native else _LIMIT_S)
-    said = one.said.decode("utf-8", "replace").strip()
+    # Once more: with its line breaks back a line that was torn is one.
+    said = mask(one.said).decode("utf-8", "replace").strip()
     if one.code == 0:
         return Failure(
             Trouble.OTHER, f"what py-spy told of process {pid} cannot be read", raw=said[:2_000]

@@ -293,8 +293,8 @@ def test_any_answer_is_read(lines: list[bytes]) -> None:
 def test_masked_bytes_tell_the_same(name: str) -> None:
     threads = [_thread(name), _thread("MainThread", 4712)]
     threads[0]["frames"][0]["filename"] = f"/home/a/{name}"
-    text = b"\n".join(line.strip() for line in _json(*threads).split(b"\n"))
-    answer = _answer(_said(text), b"E 4711 0 S own")
+    lines = (b"N 4711 " + line.strip() for line in _json(*threads).split(b"\n"))
+    answer = _answer(*lines, b"E 4711 0 S own")
     live = parse_stacks_answer(answer, "gpu01", [PROCESS], START)
     assert live == parse_stacks_answer(mask(answer), "gpu01", [PROCESS], START)
     assert "hunter2" not in repr(live)
