@@ -142,15 +142,20 @@ class RawLines:
         self._rest = b""
         self._dropped = 0
         self._inside = False
+        self._open_end = False
         self._wide: codecs.IncrementalDecoder | None = None
 
     @property
     def unfinished(self) -> bool:
         """The last line has no end (yet)."""
-        return bool(self._rest)
+        return self._open_end or bool(self._rest)
 
-    def feed(self, data: bytes) -> list[Block]:
-        """The lines that ``data`` finished; states of a bar that never ends a line, too."""
+    def feed(self, data: bytes, *, final: bool = False) -> list[Block]:
+        """The lines that ``data`` finished; states of a bar that never ends a line, too.
+
+        With ``final`` the last line is among them although it has no end, as far as it is not
+        better told by :meth:`finish`.
+        """
         if self.end == 0:
             self._wide = _wide_decoder(data)
             self._at = 2 if self._wide is not None and data[:2] in _MARKS else 0
@@ -161,7 +166,12 @@ class RawLines:
             data = self._behind_cut(data)
         lines = data.split(b"\n")
         last = lines.pop()
-        blocks = [self._block(lines, data[: -len(last) - 1])] if lines else []
+        self._open_end = final and bool(last) and bool(lines) and len(last) <= _BAR_HELD
+        if self._open_end:
+            blocks = [self._block([*lines, last], data)]
+            last = b""
+        else:
+            blocks = [self._block(lines, data[: -len(last) - 1])] if lines else []
         self._rest += last
         if len(self._rest) > _BAR_HELD:
             blocks += self._shorten()

@@ -56,7 +56,8 @@ class SourceReader:
         self._readers = [make() for make in (READERS if readers is None else readers)]
         self._gate = _gate_of(self._readers)
         self._raws = RawLines()
-        self._buffer = bytearray()
+        self._parts: list[bytes] = []
+        self._waiting = 0
         self._shape: Shape = replace(NO_SHAPE, year=year)
         self._held: list[Raw] = []
         self._open = [at for at, reader in enumerate(self._readers) if reader.open]
@@ -74,17 +75,19 @@ class SourceReader:
     def feed(self, data: bytes) -> None:
         """The next bytes of the file."""
         self._read += len(data)
-        missing = _CHUNK - len(self._buffer)
         at = 0
-        while len(data) - at >= missing:
-            chunk = data[at : at + missing]
-            if self._buffer:
-                chunk = bytes(self._buffer) + chunk
-                self._buffer.clear()
+        # A part that may be the last one waits: then it is read with its end in sight.
+        while (missing := _CHUNK - self._waiting) < len(data) - at:
+            self._parts.append(data[at : at + missing])
             at += missing
-            missing = _CHUNK
-            self._take(self._raws.feed(chunk), final=False)
-        self._buffer += data[at:]
+            self._take(self._raws.feed(self._taken()), final=False)
+        self._parts.append(data[at:])
+        self._waiting += len(data) - at
+
+    def _taken(self) -> bytes:
+        whole = b"".join(self._parts)
+        self._parts, self._waiting = [], 0
+        return whole
 
     def skip(self, count: int, *, number: int | None = None) -> None:
         """``count`` bytes are left unread; ``number`` is the line behind them, if it is known."""
@@ -120,18 +123,18 @@ class SourceReader:
 
     def _flush(self) -> None:
         """All that was fed so far is read to its end, an unfinished line too."""
-        blocks = self._raws.feed(bytes(self._buffer))
-        self._buffer.clear()
+        blocks = self._raws.feed(self._taken(), final=True)
         self._cut = self._raws.unfinished
         self._take(blocks + self._raws.finish(), final=True)
 
     def _take(self, blocks: list[Block], *, final: bool) -> None:
-        for block in blocks:
+        for at, block in enumerate(blocks, 1):
             self._learn(block)
             self._ends.see(block)
             forms = Forms(block.lines, block.take_text())
             wanted = self._calls.take(block, forms)
-            self._read_lines(_lines_of(self._held, block, wanted, forms), final=False)
+            lines = _lines_of(self._held, block, wanted, forms)
+            self._read_lines(lines, final=final and at == len(blocks))
         if final and self._held:
             held = [raw.data for raw in self._held]
             self._read_lines(_Lines(self._held, held, Forms(held)), final=True)
