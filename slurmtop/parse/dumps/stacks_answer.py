@@ -21,6 +21,7 @@ its pid. ``B``: an earlier reader stands there. ``L``: no time was left. ``K``: 
 ``X``: a tool that may not be run, and why.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,12 +33,13 @@ from slurmtop.model.stacks import ProcessStacks, ThreadStack
 from slurmtop.parse.dumps import stacks_words as words
 from slurmtop.parse.dumps.stack_tools import parse_stack_tools
 from slurmtop.parse.dumps.stacks import parse_py_spy_json
-from slurmtop.parse.mask import mask
+from slurmtop.parse.mask import MARK, mask
 
 #: By this the script, and what it starts, are known among the processes of the node.
 NAME = "slurmtop-stacks"
 _FIRST = f"{NAME} 1".encode()
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*[td]?")
+_TEXT = re.compile(rb'"(?:name|filename|thread_name)": ')
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 _OUT_OF_TIME = (124, 137, 99)
 _LIMIT_S, _NATIVE_LIMIT_S = 5, 20
@@ -126,7 +128,7 @@ def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
     if one is None:
         return
     if kind in (b"J", b"N"):
-        one.parts.append(rest + b"\n" if kind == b"N" else rest)
+        one.parts.append(_mended(rest) + b"\n" if kind == b"N" else rest)
     elif kind == b"S":
         one.before = rest[:1].decode("ascii", "replace")
     elif kind == b"E":
@@ -136,6 +138,18 @@ def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
         one.said, one.parts = b"".join(one.parts).replace(b"\x01", b"\n"), []
     elif kind in (b"G", b"B", b"L", b"K"):
         one.word = kind.decode()
+
+
+def _mended(line: bytes) -> bytes:
+    """A member whose name held half of a quoted secret, so that masking took its end as well."""
+    member = _TEXT.match(line) if MARK in line else None
+    if member is None:
+        return line
+    try:
+        json.loads(b"{%s}" % line.rstrip(b","))
+    except ValueError:
+        return b'%s"%s",' % (member[0], MARK)
+    return line
 
 
 def _threads(one: _Told, process: NodeProcess) -> tuple[ThreadStack, ...]:

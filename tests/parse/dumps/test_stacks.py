@@ -297,5 +297,8 @@ def test_masked_bytes_tell_the_same(name: str) -> None:
     answer = _answer(*lines, b"E 4711 0 S own")
     live = parse_stacks_answer(answer, "gpu01", [PROCESS], START)
     assert live == parse_stacks_answer(mask(answer), "gpu01", [PROCESS], START)
+    assert live[0].failure is None
+    assert live[0].main is not None
+    assert live[0].main.frames[0].function == "step"
     assert "hunter2" not in repr(live)
     assert "0123456789" not in repr(live)
