@@ -10,7 +10,7 @@ from pathlib import Path
 from slurmtop.cli.errors import CannotWork
 from slurmtop.cli.options import Options
 from slurmtop.cli.terminal import can_paint
-from slurmtop.cli.wiring import LOG_NAME, load_settings, state_folder
+from slurmtop.cli.wiring import BUNDLES, LOG_NAME, load_settings, state_folder
 from slurmtop.config import SITE_PATH, Config, config_path
 from slurmtop.model.access import Access, AccessStatus, Group
 from slurmtop.model.text import visible
@@ -61,7 +61,19 @@ def state_row(environ: Mapping[str, str]) -> Access:
     log = folder / LOG_NAME
     if not os.access(folder, os.W_OK | os.X_OK) or (log.exists() and not os.access(log, os.W_OK)):
         return _row(source, AccessStatus.REFUSED, f"{shown} cannot be written to")
-    return _row(source, AccessStatus.REACHABLE, visible(str(log)))
+    return _row(source, AccessStatus.REACHABLE, visible(str(log)) + _bundles(folder / BUNDLES))
+
+
+def _bundles(folder: Path) -> str:
+    """How many bundles lie there and how large they are: nobody else counts or deletes them."""
+    try:
+        sizes = [file.lstat().st_size for one in folder.iterdir() for file in one.iterdir()]
+        count = sum(1 for one in folder.iterdir())
+    except OSError:
+        return ""
+    if not count:
+        return ""
+    return f"; {plural(count, 'bundle')} beside it, {sum(sizes) / 1e6:,.1f} MB"
 
 
 def _to_be_made(source: str, folder: Path) -> Access:

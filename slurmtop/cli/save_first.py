@@ -7,7 +7,7 @@ from pathlib import Path
 
 from slurmtop.cli.bundles import ask_job, job_manifest
 from slurmtop.cli.job_answer import door_of, settings_for_save
-from slurmtop.cli.wiring import Wiring, private_state_folder
+from slurmtop.cli.wiring import BUNDLES, Wiring, private_state_folder
 from slurmtop.collect.bundle import CannotSave, Found, save_bundle
 from slurmtop.collect.clock import cancel_and_wait, spawn, within
 from slurmtop.collect.job_triage import Door
@@ -27,7 +27,6 @@ QUIET_S = 60.0
 LOOKED_AT = 8
 _LOOK_S = 5.0
 _REQUEUES = (Kind.REQUEUE, Kind.REQUEUE_HOLD)
-BUNDLES = "bundles"
 
 
 def bundles_folder(environ: Mapping[str, str]) -> Path | None:

@@ -48,6 +48,8 @@ NO_SLURM = (
     " or look around with: slurmtop demo"
 )
 LOG_NAME = "actions.jsonl"
+#: The folder beside it for bundles that nobody named a place for.
+BUNDLES = "bundles"
 
 
 class ReplayClock:

@@ -80,7 +80,10 @@ def asker_of(app: "SlurmtopApp", selection: Selection) -> Asker:
         read_only_from=services.config.read_only_from,
         one_call=services.one_call,
         verdict=selection.verdict,
-        suspects=selection.suspects | {job.key for job in selection.jobs if _failed(job)},
+        suspects=frozenset(
+            job.key for job in selection.jobs if job.key in app.suspects or _failed(job)
+        )
+        | selection.suspects,
         save_folder=services.save_folder,
     )
 

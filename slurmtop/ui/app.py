@@ -13,10 +13,12 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from slurmtop.control.plan import read_only_text
+from slurmtop.control.save_first import is_suspect
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.snapshot import SourceHealth
+from slurmtop.model.verdict import Verdict
 from slurmtop.store.jobs import JobBook, JobEvent
 from slurmtop.ui.bindings import bindings_for, keymap_of, keys_of
 from slurmtop.ui.commands import SlurmtopCommands
@@ -64,6 +66,8 @@ class SlurmtopApp(ThemedApp):
         self.gpus = GpuFeed(services, lambda: self.book, self._gpus_came, self._broke)
         self.nodes = NodesFeed(services, lambda: self.tell_screens(NodesChanged))
         self.last_job: JobKey | None = None
+        self.suspects: set[JobKey] = set()
+        """Jobs whose last verdict here was that something is wrong with them."""
         self.underway: list[Underway] = []
         """Actions between the yes and their outcome."""
         self._unseen: Screen[Any] | None = None
@@ -72,6 +76,11 @@ class SlurmtopApp(ThemedApp):
     @property
     def book(self) -> JobBook:
         return self.feed.book
+
+    def last_verdict(self, key: JobKey, verdict: Verdict | None) -> None:
+        """Remember whether a job is a suspect: what is known of one is saved before it is ended."""
+        if verdict is not None:
+            (self.suspects.add if is_suspect(verdict) else self.suspects.discard)(key)
 
     @property
     def health(self) -> SourceHealth:

@@ -153,3 +153,14 @@ def test_keys_for_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert agent_row({"SSH_AUTH_SOCK": str(pipe)}).status is AccessStatus.REFUSED
+
+
+def test_bundles_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "slurmtop"
+    folder.mkdir(mode=0o700)
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    assert state_row(environ).why.endswith("actions.jsonl")
+    for name in ("4711-a", "4711-b"):
+        (folder / "bundles" / name).mkdir(parents=True)
+        (folder / "bundles" / name / "commands.jsonl").write_bytes(b"x" * 600_000)
+    assert state_row(environ).why.endswith("actions.jsonl; 2 bundles beside it, 1.2 MB")

@@ -6,7 +6,8 @@ import pytest
 from textual.screen import ModalScreen
 
 from slurmtop.control.actions import Kind
-from slurmtop.model.verdict import State
+from slurmtop.control.save_first import is_suspect
+from slurmtop.model.verdict import State, Verdict
 from slurmtop.ui.actions_flow import Selection, act
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.outcome import OutcomeScreen
@@ -111,12 +112,27 @@ async def test_a_requeue_of_a_failed_job_saves_what_its_log_still_says() -> None
 
 
 def test_the_states_of_a_suspect() -> None:
-    from slurmtop.control.save_first import is_suspect
-    from slurmtop.model.verdict import Verdict
-
     said = {state: is_suspect(Verdict(job="1", state=state, summary="")) for state in State}
     assert {state for state, yes in said.items() if yes} == {
         State.HUNG,
         State.FAILED,
         State.SLOW,
     }
+
+
+async def test_the_list_remembers_what_the_page_found() -> None:
+    bench = bench_of()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.answer(pilot, (RUNS,))
+        app.last_verdict(RUNS.key, Verdict(job="4711", state=State.HUNG, summary=""))
+        act(app, Selection(jobs=(RUNS,)), Kind.CANCEL)
+        await bench.settled(pilot)
+        assert "saves what is known first" in bench.words(pilot)
+        await bench.press(pilot, "escape")
+        app.last_verdict(RUNS.key, None)
+        assert RUNS.key in app.suspects
+        app.last_verdict(RUNS.key, Verdict(job="4711", state=State.HEALTHY, summary=""))
+        act(app, Selection(jobs=(RUNS,)), Kind.CANCEL)
+        await bench.settled(pilot)
+        assert "saves what is known first" not in bench.words(pilot)

@@ -201,7 +201,9 @@ class JobJudging(JobKeys):
 
     def _show(self, found: dict[str, Any], besides: dict[str, Any]) -> None:
         state = replace(self.why.state, look=self.look.state, may_look=self.may_look())
-        self.why.show_state(replace(state, **found, **besides))
+        state = replace(state, **found, **besides)
+        self.tool.last_verdict(self.key, state.verdict)
+        self.why.show_state(state)
         self.refresh_bindings()
 
     def _age_s(self, at: datetime) -> float:
