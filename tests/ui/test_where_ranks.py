@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
 from slurmtop.model.live import LiveFacts, LogMotion, Sample
+from slurmtop.model.stacks import Frame
 from slurmtop.model.verdict import Fate, SourceFate
 from slurmtop.triage.sources import folded
 from slurmtop.ui.present.looking import (
@@ -20,12 +21,15 @@ from slurmtop.ui.present.looking import (
     looked_line,
     overtaken,
 )
-from slurmtop.ui.present.sources import answered_text, fate_lines, unanswered
+from slurmtop.ui.present.rank_rows import rank_rows
+from slurmtop.ui.present.sources import answered_text, fate_lines, not_asked_lines, unanswered
 from slurmtop.ui.present.spans import line_width, plain
 from slurmtop.ui.present.where_ranks import MOST_ROWS, RankRow, rank_lines
+from slurmtop.ui.present.why import WhyState, why_page
 from tests.fakes import START
 from tests.ui.job_bench import JOB
-from tests.ui.look_bench import live, sample, two_looks
+from tests.ui.look_bench import ODD as ODD_RANK
+from tests.ui.look_bench import READS, live, sample, two_looks
 from tests.ui.test_present_hostile import HOSTILE, harmless
 
 SITE = "train.py:37 in step"
@@ -103,6 +107,28 @@ def test_hostile_names_of_frames_and_nodes_do_no_harm(
     assert all(line_width(line) <= width for line in lines)
 
 
+@given(HOSTILE, HOSTILE, st.integers(20, 140))
+def test_hostile_frames_do_no_harm_on_their_way_to_the_page(
+    name: str, path: str, width: int
+) -> None:
+    odd = (Frame(name, path, 12), Frame(path, f"/home/anna/{name}.py", None), *READS)
+    rows = rank_rows(two_looks(START, odd))
+    assert sum(row.count for row in rows) == 8
+    page = why_page(WhyState(verdict=None, rows=rows), START, width)
+    harmless(page.lines)
+    harmless(rank_lines(rows, (ODD_RANK,), (), width))
+
+
+def test_a_stack_is_not_needed_where_the_kernel_tells() -> None:
+    bare = live(*(replace(one, stacks=()) for one in two_looks(START).samples))
+    rows = {row.ranks: row for row in rank_rows(bare)}
+    assert rows[(ODD_RANK,)].does == "is blocked in a read or write"
+    assert rows[(ODD_RANK,)].site == ""
+    assert len(rows) == 2
+    assert rank_rows(None) == ()
+    assert rank_rows(live()) == ()
+
+
 # Sources
 
 KERNEL = SourceFate(
@@ -127,10 +153,21 @@ def test_sources_stand_in_their_order_and_nodes_are_folded() -> None:
     assert [one.source for one in both] == ["slurm", "processes", "processes", "kernel log", "ras"]
     assert answered_text(both) == "answered: slurm, processes (1 of 2 nodes)"
     rest = unanswered(both)
-    assert [one.source for one in rest] == ["processes", "kernel log", "ras"]
+    assert [one.source for one in rest] == ["processes", "kernel log"]
     assert [plain(line) for line in fate_lines(rest[1], 80)] == [
         "  kernel log: refused on gpu[03-04]: only root may read it there",
         "    $ sudo dmesg -T",
+    ]
+
+
+def test_what_nobody_asked_for_one_reason_is_one_entry() -> None:
+    why = "the nodes were not looked at"
+    names = ("nodes", "processes", "stacks")
+    left = [SourceFate(source=name, fate=Fate.NOT_ASKED, why=why) for name in names]
+    told = [plain(line) for line in not_asked_lines((*SOURCES, *left), 80)]
+    assert told == [
+        "  not asked: ras: a later version reads it",
+        "  not asked: nodes, processes, stacks: the nodes were not looked at",
     ]
 
 
@@ -139,8 +176,8 @@ def test_hostile_words_of_a_source_do_no_harm(
     why: str, command: str, host: str, width: int
 ) -> None:
     one = SourceFate(source=why, fate=Fate.FAILED, hosts=(host, why), why=why, command=command)
-    lines = fate_lines(one, width)
-    harmless(lines)
+    harmless(fate_lines(one, width))
+    harmless(not_asked_lines((replace(one, fate=Fate.NOT_ASKED, command=None),), width))
 
 
 # When a look is earned, and what of it stays

@@ -35,9 +35,26 @@ def answered_text(sources: Sequence[SourceFate]) -> str:
 
 
 def unanswered(sources: Sequence[SourceFate]) -> tuple[SourceFate, ...]:
-    """The others; those that nobody wanted come last."""
-    rest = [one for one in sources if one.fate is not Fate.ANSWERED]
-    return tuple(sorted(rest, key=lambda one: one.fate is Fate.NOT_ASKED))
+    """The others, without those that :func:`not_asked_lines` tells."""
+    return tuple(one for one in sources if one.fate is not Fate.ANSWERED and not _plain(one))
+
+
+def _plain(one: SourceFate) -> bool:
+    return one.fate is Fate.NOT_ASKED and not one.command
+
+
+def not_asked_lines(sources: Sequence[SourceFate], width: int) -> list[Line]:
+    """``not asked: ras: a later version reads it``: one entry for each reason."""
+    by_why: dict[str, list[str]] = {}
+    for one in sources:
+        if _plain(one):
+            by_why.setdefault(one.why, []).append(one.source)
+    out: list[Line] = []
+    for why, names in by_why.items():
+        told = f": {visible(why)}" if why else ""
+        text = f"not asked: {', '.join(visible(name) for name in dict.fromkeys(names))}{told}"
+        out += [((piece, "dim"),) for piece in wrap(text, width, first="  ", rest="    ")]
+    return out
 
 
 def fate_lines(one: SourceFate, width: int) -> list[Line]:

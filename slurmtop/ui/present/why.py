@@ -29,7 +29,7 @@ from slurmtop.triage.words import first_line, four_lines, place_text
 from slurmtop.ui.present.collectives import collective_lines
 from slurmtop.ui.present.job import moment_text
 from slurmtop.ui.present.looking import AgeOf, LookState, look_line, looked_line
-from slurmtop.ui.present.sources import answered_lines, fate_lines, unanswered
+from slurmtop.ui.present.sources import answered_lines, fate_lines, not_asked_lines, unanswered
 from slurmtop.ui.present.spans import Line, cut_line, join_in_rows, plain, wrap
 from slurmtop.ui.present.where_ranks import RankRow, rank_lines
 
@@ -183,6 +183,7 @@ def _sources(
     out.extend(_heading("Sources"))
     out.extend(answered_lines(sources, width))
     _list(out, spots, "", unanswered(sources), lambda item: fate_lines(item, width))
+    out.extend(not_asked_lines(sources, width))
 
 
 def with_cursor(line: Line) -> Line:
