@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.facts import gather_job_facts
+from slurmtop.collect.judging import judge_again
 from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.live import (
     Expect,
@@ -19,6 +20,7 @@ from slurmtop.collect.live import (
     nodes_to_look_at,
     raw_number,
 )
+from slurmtop.collect.log_facts import errs_anew
 from slurmtop.collect.log_verdict import JudgeLogs, judge_beside
 from slurmtop.collect.recorded import recorded_job
 from slurmtop.collect.replay import ReplayRunner
@@ -28,8 +30,9 @@ from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.job import Job
 from slurmtop.model.live import LiveFacts
 from slurmtop.model.ports import Clock, Runner
+from slurmtop.model.probe import NodeProbe
 from slurmtop.model.trace import Traces
-from slurmtop.model.verdict import Fate, Missing, SourceFate, Verdict
+from slurmtop.model.verdict import Confidence, Fate, Missing, SourceFate, State, Verdict
 from slurmtop.triage.join import join
 from slurmtop.triage.live.enough import wanted
 from slurmtop.triage.logs_say import logs_say
@@ -103,17 +106,30 @@ class _Triage:
             if self._whole:
                 facts = await self._whole_logs(facts)
             facts = await self._with_nodes(facts)
+            if _went_away(facts):
+                facts = await self._perhaps_ended(facts)
         finally:
             if self._looking is not None:
                 await cancel_and_wait(self._looking)
         return facts, explain_job(facts)
 
+    async def _perhaps_ended(self, facts: JobFacts) -> JobFacts:
+        """Processes that are not there any more are no hang where the job has just ended."""
+        newer = await gather_job(self._door, self._asked, self._judge_logs)
+        still = nodes_to_look_at(newer) or not newer.controller_answered
+        return facts if still else newer
+
     def _read(self, facts: JobFacts) -> None:
         """The first answer; and the nodes are asked where that is worth it already."""
-        if nodes_to_look_at(facts):
-            self._tell(facts)
-            if self._worth_a_look(facts):
-                self._begin(facts)
+        if not nodes_to_look_at(facts):
+            return
+        looks = self._worth_a_look(facts)
+        if looks:
+            self._begin(facts)
+        if self._on_news is not None:
+            verdict = explain_job(facts)
+            suspect = looks and wanted(facts).second
+            self._on_news(facts, _not_sure(verdict) if suspect else verdict)
 
     def _tell(self, facts: JobFacts) -> None:
         if self._on_news is not None:
@@ -143,7 +159,12 @@ class _Triage:
             look = self._begin(facts)
         look.judged(facts)
         assert self._looking is not None
-        return await self._looking
+        looked = await self._looking
+        if self._whole or not errs_anew(facts.logs, looked.logs):
+            return looked
+        door = self._door
+        said = await judge_again(door.runner, door.clock, looked, self._judge_logs)
+        return replace(looked, logs_say=said or looked.logs_say)
 
     def _worth_a_look(self, facts: JobFacts) -> bool:
         settings = self._settings
@@ -175,6 +196,32 @@ class _Triage:
         only_newest = not (facts.job is not None and facts.job.restarts)
         said = logs_say(join(traces), only_newest=only_newest, now=facts.now)
         return replace(facts, logs_say=said)
+
+
+def _not_sure(verdict: Verdict) -> Verdict:
+    """A log that has been quiet for a while is no proof of work while its nodes are asked."""
+    if verdict.state is not State.HEALTHY:
+        return verdict
+    return replace(verdict, state=State.UNKNOWN, family=None, cls=None, confidence=Confidence.LOW)
+
+
+def _went_away(facts: JobFacts) -> bool:
+    """Are processes of the job gone that were there before, or are there none at all?"""
+    live = facts.live
+    if live is None or not live.samples:
+        return False
+    counts = [
+        {probe.host: _count(probe, live.job) for probe in sample.probes if probe.failure is None}
+        for sample in live.samples
+    ]
+    newest = counts[-1]
+    fewer = any(newest.get(host, count) < count for host, count in counts[0].items())
+    return fewer or (bool(newest) and not any(newest.values()))
+
+
+def _count(probe: NodeProbe, job: str) -> int:
+    looked = probe.processes
+    return 0 if looked is None else sum(1 for one in looked.processes if one.job == job)
 
 
 async def read_whole_logs(runner: Runner, facts: JobFacts, *, whole: bool = True) -> Traces:

@@ -183,12 +183,12 @@ class LiveLook:
                 apart = SAMPLES_APART_S - (self._clock.monotonic() - first_began)
                 await pause(self._clock, apart)
                 if self._left(began) > _SECOND_NEEDS_S:
-                    await self._look(began)
-                    await self._log_again()
+                    await self._look(began, last=True)
+                    await self._log_again(last=True)
             await states
         finally:
             await cancel_and_wait(states)
-        self._know()
+        self._know(tell=False)
         return self.facts
 
     def _left(self, began: float) -> float:
@@ -205,7 +205,7 @@ class LiveLook:
 
     # One look
 
-    async def _look(self, began: float) -> None:
+    async def _look(self, began: float, *, last: bool = False) -> None:
         look = _Look(self._clock.now(), len(self._looks) + 1, self._hosts)
         self._looks.append(look)
         self._know()
@@ -224,7 +224,7 @@ class LiveLook:
         finally:
             await cancel_and_wait(*look.probing.values(), *look.reading)
         look.whole = True
-        self._know()
+        self._know(tell=not last)
 
     async def _asked_late(self) -> bool:
         """Whether stacks are wanted, once the logs are judged."""
@@ -290,7 +290,7 @@ class LiveLook:
 
     # Beside the nodes
 
-    async def _log_again(self) -> None:
+    async def _log_again(self, *, last: bool = False) -> None:
         """What the logs say now, and whether they grew since the first look at them."""
         try:
             reading = newer_log_facts(self._runner, self.facts.logs)
@@ -299,7 +299,7 @@ class LiveLook:
             return
         logs = newer if newer is not None else self.facts.logs
         self.facts = replace(self.facts, logs=logs, now=self._clock.now())
-        self._know()
+        self._know(tell=not last)
 
     async def _node_states(self) -> None:
         job = self.facts.job
@@ -312,8 +312,9 @@ class LiveLook:
             return
         self._know()
 
-    def _know(self, *, often: bool = False) -> None:
-        """Put together what is known, and tell it: of many nodes not every answer."""
+    def _know(self, *, often: bool = False, tell: bool = True) -> None:
+        """Put together what is known, and tell it: of many nodes not every answer, and not what is
+        returned in the next moment."""
         now = self._clock.monotonic()
         if often and now - self._told_at < _NEWS_S:
             return
@@ -327,7 +328,7 @@ class LiveLook:
             fates=fates_of(samples, self._reached, stacks=self._settings.stacks),
         )
         self.facts = replace(self.facts, live=live)
-        if samples and samples[-1].probes:
+        if tell and samples and samples[-1].probes:
             self._told_at = now
             self._tell(self.facts)
 

@@ -6,6 +6,7 @@ to be copied whole, may be longer than the width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from slurmtop.model.text import cell_width, visible
 from slurmtop.model.verdict import (
@@ -128,6 +129,11 @@ def _sources(sources: tuple[SourceFate, ...], width: int) -> Iterator[str]:
     """What answered in one line; each of the others with the reason and what opens it."""
     if sources:
         yield "sources"
+    everywhere = {host for one in sources for host in one.hosts}
+    # What holds for all nodes needs no names.
+    sources = tuple(
+        replace(one, hosts=()) if everywhere.issubset(one.hosts) else one for one in sources
+    )
     for fate, title in _FATES.items():
         these = [one for one in sources if one.fate is fate]
         if fate in (Fate.ANSWERED, Fate.NOT_ASKED):

@@ -1,5 +1,6 @@
 """One job from Slurm, its logs and its nodes to a verdict: what is asked, and what is told when."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from slurmtop.collect.live import LookSettings
 from slurmtop.collect.log_verdict import LogBytes, Runs
 from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts, LogsSay
+from slurmtop.model.ports import Command, Completed
 from slurmtop.model.verdict import SOURCES, Fate, State, Verdict
 from slurmtop.triage.live.enough import Wanted
 from tests.collect.slurm_forms import MARK, queue_record
@@ -38,7 +40,7 @@ class Job(Bench):
         self.runner.files[LOG] = b"step 99/200 loss 2.1\nstep 100/200 loss 2.0\n"
         self.runner.mtimes[LOG] = START - timedelta(seconds=quiet_s)
 
-    async def judge(self, logs: Any, runs: Runs) -> LogsSay | None:
+    async def judge(self, logs: Sequence[LogBytes], runs: Runs) -> LogsSay | None:
         assert all(isinstance(log, LogBytes) for log in logs)
         await self.clock.sleep(self.judged_after_s)
         return None
@@ -69,7 +71,7 @@ async def test_a_quiet_job_is_answered_at_once_and_then_by_its_nodes(job: Job) -
     job.judged_after_s = 1.5
     facts, verdict, took = await job.triage()
     at, state, probes = job.news[0]
-    assert (state, probes) == (State.HEALTHY, 0)
+    assert (state, probes) == (State.UNKNOWN, 0), "a quiet log is no proof of work"
     assert at < 0.5, "the first answer waits for no node and no judge"
     assert facts.live is not None
     assert facts.live.two_samples
@@ -106,6 +108,40 @@ async def test_what_the_judge_finds_sends_somebody_to_the_nodes(job: Job) -> Non
     facts, _, _ = await job.triage()
     assert facts.live is not None
     assert facts.live.two_samples
+
+
+async def test_a_job_that_ends_while_it_is_looked_at_has_ended(job: Job) -> None:
+    asked = 0
+
+    def answer(command: Command) -> Completed:
+        nonlocal asked
+        asked += 1
+        state = "RUNNING" if asked == 1 else "FAILED"
+        row = queue_record(state=state, nodes="gpu[01-04]", end="2031-05-05T12:00:03")
+        return Completed(0, row, b"", job.clock.now(), 0.1)
+
+    job.runner.on_call("squeue *", answer)
+    job.nodes.gone_after = 4
+    facts, verdict, _ = await job.triage()
+    assert verdict.state is State.FAILED
+    assert facts.live is None
+    assert asked == 2
+
+
+async def test_a_new_error_in_the_log_is_judged_again(job: Job) -> None:
+    judged: list[int] = []
+    said = LogsSay(verdict=Verdict(job="4711", state=State.HUNG, summary="new"))
+
+    async def judge(logs: Sequence[LogBytes], runs: Runs) -> LogsSay | None:
+        judged.append(sum(log.size for log in logs))
+        job.runner.files[LOG] = b"step 1/2\nRuntimeError: boom\n"
+        job.runner.mtimes[LOG] = START
+        return said if len(judged) > 1 else None
+
+    job.judge = judge  # type: ignore[method-assign]
+    facts, _, _ = await job.triage()
+    assert len(judged) == 2
+    assert facts.logs_say is said
 
 
 async def test_nodes_may_be_left_out(job: Job) -> None:

@@ -85,6 +85,8 @@ class Nodes:
         self.stacks_took_s: Callable[[Sequence[NodeProcess]], float] = lambda _: 0.5
         self.tools: tuple[StackTool, ...] = (TOOL,)
         self.letters: dict[str, str] = {}
+        self.gone_after: int | None = None
+        """Their processes are gone after so many looks."""
         self.inside = 0
         self.most_inside = 0
 
@@ -112,7 +114,8 @@ class Nodes:
             step="0",
             env=(("RANK", str(number)), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "0")),
         )
-        looked = NodeProcesses(host=host, at=at, processes=(rank,))
+        gone = self.gone_after is not None and len(self.probed) > self.gone_after
+        looked = NodeProcesses(host=host, at=at, processes=() if gone else (rank,))
         return NodeProbe(host=host, at=at, processes=looked, stack_tools=self.tools)
 
     async def stacks(
