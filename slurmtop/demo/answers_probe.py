@@ -24,7 +24,6 @@ _PID = re.compile(r"[0-9]{1,10}")
 _FIELDS = re.compile(r"--query-gpu=([\w.,]+)")
 _NCCL = "/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
 _TORCH = "/opt/venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"
-_PART = 2_000
 
 
 def probe_lines(view: View, node: DemoNode, script: str, words: Sequence[str]) -> str:
@@ -122,8 +121,7 @@ def stack_lines(view: View, node: DemoNode, words: Sequence[str]) -> str:
             said, rc = "Error: Failed to find python version from target process", 1
         else:
             said, rc = _dump(one, now), 0
-        text = said.replace("\n", "\x01")
-        out += [f"J {pid} {text[at : at + _PART]}" for at in range(0, len(text), _PART)]
+        out += [f"N {pid} {line}" for line in said.splitlines()]
         out.append(f"E {pid} {rc} {now.state} own")
     return _lines([*out, "end"])
 
