@@ -6,7 +6,9 @@ from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.live import LiveFacts
 from slurmtop.model.probe import NodeProbe
 from slurmtop.model.verdict import State
+from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.kernel_signs import STOPPED
+from slurmtop.triage.live.view import worlds_of
 
 #: A log without a new byte for so long is worth a look at stacks; nothing more follows from it.
 QUIET_S = 10.0
@@ -26,9 +28,10 @@ def wanted(facts: JobFacts) -> Wanted:
     Before the first look (``facts.live`` None, or without a sample) both tell whether anything
     speaks for looking there at all.
     """
-    suspected = _suspected(facts)
-    live = facts.live
-    return Wanted(stacks=suspected, second=suspected and not (live and live.two_samples))
+    suspected, live = _suspected(facts), facts.live
+    if live is not None and live.two_samples:
+        return Wanted(stacks=suspected, second=False)
+    return Wanted(stacks=suspected, second=suspected or (live is not None and _one_is_late(live)))
 
 
 def _suspected(facts: JobFacts) -> bool:
@@ -58,6 +61,18 @@ def quiet_s(facts: JobFacts) -> float | None:
 def _odd(live: LiveFacts) -> bool:
     """Does a look show what no training at work shows: a process of it that is stopped?"""
     return any(_has_stopped(probe, live.job) for one in live.samples[-1:] for probe in one.probes)
+
+
+def _one_is_late(live: LiveFacts) -> bool:
+    """Do all ranks but one wait, as far as the kernel tells? So it is for moments in every job; a
+    second look tells whether it is so always, and always for the same."""
+    if not live.samples or not live.samples[-1].whole:
+        return False
+    worlds = worlds_of(live)
+    if not worlds or worlds[0].count < 3 or len(worlds[0].ranks) != worlds[0].count:
+        return False
+    waits = [one for one in worlds[0].ranks if one.on_others or one.doing.act is Act.LOCK]
+    return len(waits) == worlds[0].count - 1
 
 
 def _has_stopped(probe: NodeProbe, job: str) -> bool:

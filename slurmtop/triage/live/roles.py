@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
-from slurmtop.triage.live.enough import QUIET_S
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.view import ProcessView, RankView, World
@@ -77,8 +76,7 @@ def role_of(world: World, one: RankView) -> Role:
     if motion is Motion.MOVED:
         return Role.WORKS
     if one.on_others:
-        still = motion is Motion.STILL or _quiet(world)
-        return Role.WAITS if still else Role.OPEN
+        return Role.WAITS if motion is Motion.STILL else Role.OPEN
     if view.always(Act.DISK):
         return Role.AWAY if motion is Motion.STILL else Role.OPEN
     if motion is Motion.STILL:
@@ -155,24 +153,19 @@ def _is_waited_for(child: ProcessView) -> bool:
     return wchan.startswith(("wait_for_partner", "fifo_"))
 
 
-def _quiet(world: World) -> bool:
-    log = world.live.log
-    return log.quiet_s is not None and log.quiet_s >= QUIET_S and not log.new_steps
-
-
 def _place(doing: Doing) -> tuple[object, ...] | None:
-    if not doing.by_stack or doing.gil:
+    if not doing.by_stack or doing.gil or not doing.busy:
         return None
     return tuple((one.function, one.file, one.line) for one in doing.frames)
 
 
 def _same_place(view: ProcessView) -> bool:
-    return len({_place(look.doing) for look in view.looks}) == 1
+    return all(look.doing.frames == view.doing.frames for look in view.looks)
 
 
 def _herd(world: World) -> frozenset[tuple[object, ...]]:
-    """The place at which more than half of all ranks stand in C code, in every look: they wait
-    there for one another, whatever the name of the call is."""
+    """The place at which more than half of all ranks spin in C code, in every look: they wait there
+    for their GPUs, and so for one another, whatever the name of the call is."""
     counts: dict[tuple[object, ...], int] = {}
     for one in world.ranks:
         place = _place(one.doing)

@@ -172,10 +172,7 @@ def _probe(
     processes = [one for one in more if one.host == host]
     if agents:
         processes.append(agent(host))
-    acts = [
-        _activity(one, one.state, "do_wait" if one.pid == 4000 else "", 0, 0, 0, look)
-        for one in processes
-    ]
+    acts = [_activity(one, one.state, "do_wait", 0, 0, 0, look) for one in processes]
     for one in ranks:
         env = (
             ("RANK", str(one.number)),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from slurmtop.model.text import visible
+from slurmtop.model.units import plural
 from slurmtop.model.verdict import Culprit, Evidence, NextStep, State
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import (
@@ -34,6 +35,7 @@ _BY_PHASE = {
 _ORDER = ("process-stopped", "io-stuck", "gil-held")
 #: The kernel itself does not let these run: nobody else's wait is needed as proof.
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
+_MOST_NAMED = 64
 _SHOWN = 2
 
 
@@ -41,17 +43,28 @@ def find(world: World) -> Iterable[LiveFinding]:
     if world.live.log.new_steps:
         return
     parts = parts_of(world)
+    stands = [one for one in parts.away if one.doing.act in _STANDS]
+    if stands:
+        if parts.waiting or len(stands) == world.count:
+            yield _finding(world, parts, stands, Weight.STANDS, named=len(stands) <= _MOST_NAMED)
+        return
     if not parts.away:
         parts = _with_odd_one(world, parts)
-    if not parts.away:
+    if not parts.away or parts.works or not enough_wait(world, parts):
         return
-    stands = [one for one in parts.away if one.doing.act in _STANDS]
-    if stands and _waited_for_by_any(world, parts):
-        yield _finding(world, parts, Weight.STANDS)
-    elif parts.works or not enough_wait(world, parts):
-        return
-    else:
-        yield _finding(world, parts, Weight.AWAY)
+    # Of a rank that was not seen, or of which too little is known, nobody can say that it waits.
+    whole = len(parts.away) + len(parts.waiting) == world.count
+    few = 2 * (len(parts.away) + _unsure(parts)) < world.count
+    few = few or (world.count == 2 and len(parts.away) == 1)
+    yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
+
+
+def _unsure(parts: Parts) -> int:
+    """Those that only the kernel shows to wait where stacks show it of others: they may be away as
+    well, and then these are no few."""
+    if not parts.waits:
+        return 0
+    return sum(not one.doing.by_stack for one in parts.seems)
 
 
 def _with_odd_one(world: World, parts: Parts) -> Parts:
@@ -69,13 +82,6 @@ def _with_odd_one(world: World, parts: Parts) -> Parts:
     if one.doing.act not in (Act.LOCK, Act.POLL, Act.SOCKET):
         return parts
     return Parts(waits=parts.waits, seems=(), away=(one,), works=(), open=())
-
-
-def _waited_for_by_any(world: World, parts: Parts) -> bool:
-    """One that waits is enough where the kernel tells who does not run; and nobody makes steps."""
-    if parts.works:
-        return False
-    return bool(parts.waiting) or len(parts.away) == world.count
 
 
 def enough_wait(world: World, parts: Parts) -> bool:
@@ -100,22 +106,24 @@ def class_of(one: RankView) -> str:
     return "data-loader-stuck" if stuck_workers(one) else "rank-elsewhere"
 
 
-def _finding(world: World, parts: Parts, weight: Weight) -> LiveFinding:
-    away = sorted(parts.away, key=_strongest)
+def _finding(
+    world: World, parts: Parts, those: list[RankView], weight: Weight, *, named: bool
+) -> LiveFinding:
+    away = sorted(those, key=_strongest)
     first = away[0]
     cls = class_of(first)
     alike = [one for one in away if class_of(one) == cls]
-    named = 2 * len(away) < world.count or len(away) == world.count == 1
-    if weight is Weight.STANDS and world.count == 2:
-        named = len(away) == 1
     culprits = tuple(_culprit(one) for one in away) if named else ()
     who = first.name if len(alike) == 1 else f"{len(alike)} ranks ({ranks_of(alike)})"
     waits = _waits_text(parts)
+    unseen = world.count - len(parts.away) - len(parts.waiting)
+    if not named and unseen > 0:
+        waits += f"; of {plural(unseen, 'rank')} too little is known, so nobody is named"
     return LiveFinding(
         cls=cls,
         state=State.HUNG,
         weight=weight,
-        summary=f"{who} {how(first, plural=len(alike) > 1)}{waits}",
+        summary=f"{who} {how(first, many=len(alike) > 1)}{waits}",
         culprits=culprits,
         shown=(*_shown(alike), *waiting_proof(parts.waiting)),
         against=_rest(away[len(alike) :]),
@@ -134,7 +142,7 @@ def _culprit(one: RankView) -> Culprit:
     return culprit(one, how(one), **({"mount": at} if at else {}))
 
 
-def how(one: RankView, *, plural: bool = False) -> str:
+def how(one: RankView, *, many: bool = False) -> str:
     """``sleeps at train.py:30 in load``: what keeps a rank that is away."""
     doing, cls = one.doing, class_of(one)
     at = at_text(one)
@@ -142,12 +150,12 @@ def how(one: RankView, *, plural: bool = False) -> str:
     if doing.act is Act.STOPPED:
         tracer = activity.tracer_pid if activity is not None else None
         by = f", traced by process {tracer}" if tracer else ""
-        return f"{'are' if plural else 'is'} stopped{by}"
+        return f"{'are' if many else 'is'} stopped{by}"
     if doing.act is Act.DISK:
         wchan = f" ({visible(activity.wchan)})" if activity is not None and activity.wchan else ""
-        return f"{'wait' if plural else 'waits'} in the kernel, state D{wchan}{at}"
+        return f"{'wait' if many else 'waits'} in the kernel, state D{wchan}{at}"
     if doing.act is Act.GIL:
-        return f"{'hold' if plural else 'holds'} the interpreter in C code{at}"
+        return f"{'hold' if many else 'holds'} the interpreter in C code{at}"
     file = activity.open_file if activity is not None else None
     what = {
         Act.SLEEP: "sleeps",
