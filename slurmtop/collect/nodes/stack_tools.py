@@ -28,7 +28,9 @@ CHECK = r"""
 tool_may_run() {
   why=absent real=
   case $1 in *[!A-Za-z0-9/._+@~,=%-]*) why=name; return 1;; /*) ;; *) why=name; return 1;; esac
-  real=$(readlink -f "$1" 2>/dev/null); [ -n "$real" ] && [ -e "$real" ] || return 1
+  # The first touch of a mount that may hang.
+  real=$(timeout -k 1 2 readlink -f "$1" 2>/dev/null)
+  [ -n "$real" ] && [ -e "$real" ] || return 1
   case $real in *[!A-Za-z0-9/._+@~,=%-]*) why=name; return 1;; esac
   [ -f "$real" ] || { why=kind; return 1; }
   [ -x "$real" ] || { why=mode; return 1; }
