@@ -5,9 +5,9 @@
 The files are sparse: 512 KB of NCCL, PyTorch and training lines at each end, a hole between. In the
 first set the culprit's line stands in the tail of one of them; in the second it stands in the hole,
 so that nobody may be named and the middle is told as not read. Printed beside it: ``grep -c`` over
-the same bytes, and the same run with 5 ms added to every file call (a cold file system). CPU
-seconds are those of this process and of the children that it started, peak memory that of this
-process and of the largest child.
+the same bytes, and the same run with 5 ms added to every file call, also to those of the processes
+that parse (a cold file system). CPU seconds are those of this process and of the children that it
+started, peak memory that of this process and of the largest child.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from slurmtop.collect import log_pool
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.local import LocalRunner
@@ -30,29 +31,23 @@ from slurmtop.model.verdict import Verdict
 from slurmtop.triage.judge import explain_traces
 
 SIZE = 100 * 1024 * 1024
-CALL_S = 0.005
 COMM = "0x8f1e0a7c5b3d2e19"
 
 
-class Counting(LocalRunner):
-    """Counts bytes and file calls; each takes ``call_s`` longer."""
+class Slower(LocalRunner):
+    """Each file call takes ``call_s`` longer."""
 
     def __init__(self, call_s: float = 0.0) -> None:
         super().__init__(SystemClock(), os.environ)
-        self.bytes_read = 0
-        self.calls = 0
         self._call_s = call_s
 
     async def _called(self) -> None:
-        self.calls += 1
         if self._call_s:
             await asyncio.sleep(self._call_s)
 
     async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
         await self._called()
-        data = await super().read(path, offset, length, host)
-        self.bytes_read += len(data)
-        return data
+        return await super().read(path, offset, length, host)
 
     async def stat(self, path: str, host: str | None = None) -> FileStat:
         await self._called()
@@ -147,8 +142,11 @@ def make(folder: Path, ranks: int, faulty: int, *, in_hole: bool) -> None:
             file.write(_filled([], rank, END_BYTES, words))
 
 
-async def judged(folder: Path, call_s: float = 0.0) -> tuple[Verdict, Counting, dict[str, float]]:
-    runner = Counting(call_s)
+async def judged(folder: Path, call_s: float = 0.0) -> tuple[Verdict, int, dict[str, float]]:
+    """The verdict, the bytes that were read for it, and the seconds that it took."""
+    runner = Slower(call_s)
+    if call_s:
+        log_pool._SCRIPT = Path(__file__).with_name("slow_child.py")
     before = _cpu_s()
     began = time.perf_counter()
     traces: Traces = await read_traces(runner, [str(folder)])
@@ -158,7 +156,8 @@ async def judged(folder: Path, call_s: float = 0.0) -> tuple[Verdict, Counting, 
     await runner.aclose()
     here_s, children_s = (now - then for now, then in zip(_cpu_s(), before, strict=True))
     times = {"read": read_s, "judge": took_s - read_s, "all": took_s}
-    return verdict, runner, times | {"here": here_s, "children": children_s}
+    read = sum(source.read_bytes for source in traces.sources)
+    return verdict, read, times | {"here": here_s, "children": children_s}
 
 
 def _cpu_s() -> tuple[float, float]:
@@ -186,14 +185,14 @@ def grep_s(folder: Path) -> float:
 
 
 def report(title: str, folder: Path, call_s: float = 0.0) -> None:
-    verdict, runner, times = asyncio.run(judged(folder, call_s))
+    verdict, read, times = asyncio.run(judged(folder, call_s))
     total = sum(path.stat().st_size for path in folder.iterdir())
     who = ", ".join(f"rank {one.rank} on {one.host}" for one in verdict.culprits) or "nobody"
     middle = [one for one in verdict.missing if "middle" in one.why]
     print(
         f"{title}: {times['all']:.2f} s (read and parse {times['read']:.2f}, judge"
-        f" {times['judge']:.2f}); {runner.bytes_read / total:.2%} of {total / 1e9:.1f} GB in"
-        f" {runner.calls} calls; {verdict.state} {verdict.cls}, {who};"
+        f" {times['judge']:.2f}); {read / total:.2%} of {total / 1e9:.1f} GB;"
+        f" {verdict.state} {verdict.cls}, {who};"
         f" {len(middle)} lines on middles not read, e.g. {middle[0].command if middle else None}"
     )
     here_mib, child_mib = _peak_mib()
@@ -221,7 +220,7 @@ def main() -> None:
             took_s = grep_s(folder)
             print(f"grep -c over both ends: {took_s:.2f} s (CPU {sum(_cpu_s()) - before:.2f} s)")
             report(f"culprit in the {name}, warm", folder)
-        report("the same with 5 ms a call", base / "tail", CALL_S)
+        report("the same with 5 ms a call", base / "tail", 0.005)
 
 
 if __name__ == "__main__":

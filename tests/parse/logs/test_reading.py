@@ -11,6 +11,7 @@ from slurmtop.model.events.torch import WatchdogTimeout
 from slurmtop.model.trace import Event, Traces
 from slurmtop.parse.logs import keeping, reading
 from slurmtop.parse.logs.line import Message
+from slurmtop.parse.logs.raws import Block, Raw, RawLines
 from slurmtop.parse.logs.reading import SourceReader, read_bytes
 from tests.parse.logs.seen import Everything, read, texts
 
@@ -265,3 +266,20 @@ def test_what_is_kept_is_counted_in_lines_not_in_bytes() -> None:
     assert keeping._ENDS < 100
     messages, _ = read(b"x\n" * 100_000)
     assert len(messages) == 100_000
+
+
+@given(st.binary(max_size=60).map(lambda data: data.replace(b"a", b"\n").replace(b"b", b"\r")))
+def test_a_last_line_without_an_end_is_a_line_of_its_block(data: bytes) -> None:
+    apart, together = RawLines(), RawLines()
+    before = apart.feed(data)
+    unfinished = apart.unfinished
+    before += apart.finish()
+    after = together.feed(data, final=True)
+    assert together.unfinished == unfinished
+    after += together.finish()
+    assert _raws(after) == _raws(before)
+    assert together.count == apart.count
+
+
+def _raws(blocks: list[Block]) -> list[Raw]:
+    return [block.raw(at) for block in blocks for at in range(len(block.lines))]
