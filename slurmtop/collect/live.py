@@ -51,8 +51,9 @@ _LOG_S = 3.0
 _STATES_S = 4.0
 #: A second look that would begin later than this before the end of the budget is not begun.
 _SECOND_NEEDS_S = 2.0
-#: News of many nodes are told at most so often.
+#: News of many nodes are told at most so often, and cost at most this part of the time.
 _NEWS_S = 0.25
+_NEWS_TIMES = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +157,7 @@ class LiveLook:
         self._looks: list[_Look] = []
         self._judged = asyncio.Event()
         self._tell: Callable[[JobFacts], None] = lambda _: None
-        self._told_at = float("-inf")
+        self._next_news = float("-inf")
         self._states: tuple[tuple[str, str], ...] = ()
 
     def judged(self, facts: JobFacts) -> None:
@@ -239,8 +240,9 @@ class LiveLook:
                 self._runner, self._clock, host, job=self._job, sudo=sudo, words=words
             )
         look.add(probe)
-        self._know(often=True)
-        if probe.failure is None and (look.stacks_asked or self._wants_stacks()):
+        # Where this news is not even put together, the whole of them decides.
+        news = self._know(often=True)
+        if probe.failure is None and (look.stacks_asked or (news and self._wants_stacks())):
             self._ask_stacks(look, host)
 
     async def _all_or_patience(self, look: "_Look", limit_s: float) -> None:
@@ -312,12 +314,12 @@ class LiveLook:
             return
         self._know()
 
-    def _know(self, *, often: bool = False, tell: bool = True) -> None:
-        """Put together what is known, and tell it: of many nodes not every answer, and not what is
-        returned in the next moment."""
-        now = self._clock.monotonic()
-        if often and now - self._told_at < _NEWS_S:
-            return
+    def _know(self, *, often: bool = False, tell: bool = True) -> bool:
+        """Put together what is known, and tell it: of many nodes not every answer (False), and not
+        what is returned in the next moment."""
+        began = self._clock.monotonic()
+        if often and began < self._next_news:
+            return False
         samples = tuple(look.sample() for look in self._looks[-2:])
         live = LiveFacts(
             job=self._job,
@@ -329,8 +331,11 @@ class LiveLook:
         )
         self.facts = replace(self.facts, live=live)
         if tell and samples and samples[-1].probes:
-            self._told_at = now
             self._tell(self.facts)
+        # To judge thousands of ranks takes a second, in which no answer is heard.
+        now = self._clock.monotonic()
+        self._next_news = now + max(_NEWS_S, _NEWS_TIMES * (now - began))
+        return True
 
 
 class _Look:
