@@ -10,8 +10,8 @@ from slurmtop.parse.gpu.failures import explain_gpu_failure
 from slurmtop.parse.gpu.node_script import NodeAnswer, OpenTool
 from slurmtop.parse.gpu.nvidia_smi import PROGRAM, read_query
 
-#: How ``timeout`` ends: its limit was reached, and what did not end then was killed.
-OUT_OF_TIME = (124, 137)
+#: How ``timeout`` ends: its limit was reached; what did not end then was killed; that of busybox.
+OUT_OF_TIME = (124, 137, 143)
 
 
 def in_the_way(host: str, tools: Sequence[OpenTool]) -> NodeGpus:
