@@ -19,8 +19,6 @@ from tests.lab.jobs.places import (
     FAULT,
     QUIET_S,
     RANK,
-    REQUEUES,
-    RESTARTS,
     SHARED,
     STEP,
     mark,
@@ -39,7 +37,7 @@ def before(step: int) -> None:
         warm_up()
     if step == STEP and FAULT == "compile":
         compile_kernels()
-    if RANK_FAULTS.get(FAULT) is not None and mine(step):
+    if RANK_FAULTS.get(FAULT) is not None and mine(step) and not over():
         mark("fault", step)
         RANK_FAULTS[FAULT]()
     if FAULT == "slow-rank" and step >= STEP and mine(STEP):
@@ -108,9 +106,9 @@ def raise_error() -> None:
     raise ValueError(f"shard data-{RANK:02} is empty")
 
 
-def raise_once() -> None:
-    if RESTARTS == 0 and REQUEUES == 0:
-        raise_error()
+def over() -> bool:
+    """Did the fault happen in an earlier attempt? After a restart the rank may be elsewhere."""
+    return FAULT in ("max-restarts", "requeue-appended") and place("fault").exists()
 
 
 def crash() -> None:
@@ -131,8 +129,8 @@ RANK_FAULTS: dict[str, Callable[[], None]] = {
     "gil": tokenize_natively,
     "d-state": open_on_dead_server,
     "exception": raise_error,
-    "max-restarts": raise_once,
-    "requeue-appended": raise_once,
+    "max-restarts": raise_error,
+    "requeue-appended": raise_error,
     "segfault": crash,
     "host-oom": eat_memory,
 }

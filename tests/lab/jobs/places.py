@@ -10,9 +10,6 @@ FAULT = os.environ.get("FAULT", "steady")
 FAULT_RANK = int(os.environ.get("FAULT_RANK", "2"))
 STEP = int(os.environ.get("FAULT_STEP", "6"))
 QUIET_S = float(os.environ.get("QUIET_S", "75"))
-#: Beginnings of this rank before this one: by torchrun, by Slurm.
-RESTARTS = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-REQUEUES = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
 #: The work directory of the job: storage that all nodes share.
 SHARED = Path.cwd()
 ME = os.getpid()
