@@ -157,13 +157,16 @@ def how(one: RankView, *, many: bool = False) -> str:
     if doing.act is Act.GIL:
         return f"{'hold' if many else 'holds'} the interpreter in C code{at}"
     file = activity.open_file if activity is not None else None
-    what = {
-        Act.SLEEP: "sleeps",
-        Act.READ: f"is blocked on {visible(file)}" if file else "is blocked in a read or write",
-        Act.BUSY: "goes round and round",
-        Act.CHILD: "waits for a child process",
-        Act.SOCKET: "waits for the network",
-    }.get(doing.act, "waits")
+    one_does, all_do = {
+        Act.SLEEP: ("sleeps", "sleep"),
+        Act.READ: ("is blocked in a read or write", "are blocked in a read or write"),
+        Act.BUSY: ("goes round and round", "go round and round"),
+        Act.CHILD: ("waits for a child process", "wait for a child process"),
+        Act.SOCKET: ("waits for the network", "wait for the network"),
+    }.get(doing.act, ("waits", "wait"))
+    what = all_do if many else one_does
+    if doing.act is Act.READ and file and not many:
+        what = f"is blocked on {visible(file)}"
     where = {
         "data-loader-stuck": " for data",
         "checkpoint-stuck": " in a checkpoint",

@@ -58,37 +58,37 @@ def _waits(one: RankView, look: int) -> bool:
 
 def _working(world: World, parts: Parts) -> LiveFinding:
     works = parts.works
-    quiet = world.live.log.quiet_s
-    silent = quiet is not None and quiet >= QUIET_S and not world.live.log.grew
-    since = f"quiet for {ago_text(quiet)}, but working" if silent and quiet else "working"
     phases = {one.doing.phase for one in works}
     phase = next(iter(phases)) if len(phases) == 1 else None
-    about = f" at {phase.value}" if phase is not None else ""
     all_of_them = len(works) == len(world.ranks)
-    if all_of_them:
-        summary = f"{since}: all {len(works)} ranks move{about}"
-    else:
-        verb = "is" if len(works) == 1 else "are"
-        summary = f"{since}: {ranks_of(works)} {verb} at work{about}"
-        if parts.waiting:
-            summary += f"; {ranks_of(parts.waiting)} wait for it"
     sure = all_of_them or phase is not None or any(_surely(one) for one in works)
-    if parts.away or not sure:
-        return LiveFinding(
-            state=State.UNKNOWN,
-            weight=Weight.WORKING,
-            summary=_doubt(summary, parts),
-            shown=_shown(parts),
-            confidence=Confidence.LOW,
-        )
+    healthy = sure and not parts.away
+    about = f" at {phase.value}" if phase is not None else ""
+    if all_of_them:
+        summary = f"all {len(works)} ranks move{about}"
+    else:
+        summary = f"{ranks_of(works)} {'is' if len(works) == 1 else 'are'} at work{about}"
+        if not healthy:
+            verb = "uses a CPU" if len(works) == 1 else "use CPUs"
+            summary = f"{ranks_of(works)} {verb}{about}"
+        if parts.waiting:
+            verb = "waits" if len(parts.waiting) == 1 else "wait"
+            summary += f"; {ranks_of(parts.waiting)} {verb} for it"
     return LiveFinding(
-        cls="healthy",
-        state=State.HEALTHY,
+        cls="healthy" if healthy else None,
+        state=State.HEALTHY if healthy else State.UNKNOWN,
         weight=Weight.WORKING,
-        summary=summary,
+        summary=_since(world) + summary if healthy else summary + _doubt(parts),
         shown=_shown(parts),
-        confidence=Confidence.MEDIUM,
+        confidence=Confidence.MEDIUM if healthy else Confidence.LOW,
     )
+
+
+def _since(world: World) -> str:
+    log = world.live.log
+    if log.quiet_s is not None and log.quiet_s >= QUIET_S and not log.grew:
+        return f"quiet for {ago_text(log.quiet_s)}, but working: "
+    return "working: "
 
 
 def _surely(one: RankView) -> bool:
@@ -104,10 +104,10 @@ def _surely(one: RankView) -> bool:
     )
 
 
-def _doubt(summary: str, parts: Parts) -> str:
+def _doubt(parts: Parts) -> str:
     if parts.away:
-        return f"{summary}; {ranks_of(parts.away)} stood still in both looks"
-    return f"{summary}; whether it gets anywhere, its stacks would tell"
+        return f"; {ranks_of(parts.away)} stood still in both looks"
+    return "; whether it works or goes round in a loop, stacks would tell"
 
 
 def _shown(parts: Parts) -> tuple[Evidence, ...]:
@@ -120,7 +120,8 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     """Something was seen, and it tells neither that it moves nor that it does not."""
     those = (*parts.away, *parts.open)
     first = next((one for one in those if one.doing.act not in (Act.UNKNOWN, Act.LOCK)), those[0])
-    waits = f"{ranks_of(parts.waiting)} wait; " if parts.waiting else ""
+    verb = "waits" if len(parts.waiting) == 1 else "wait"
+    waits = f"{ranks_of(parts.waiting)} {verb}; " if parts.waiting else ""
     where = at_text(first)
     act = first.doing.act.value
     return LiveFinding(
