@@ -147,6 +147,8 @@ def _look_at_job(screen: "JobKeys", text: str) -> None:
     key = key_of(parse_job_id(text), screen.key.cluster)
     if text in _names(screen.key, screen.job):
         screen.tool.action_refresh_now()
+        if screen.why.state.live is not None:
+            screen.action_look_at_nodes()
     else:
         screen.tool.open_job(key)
 

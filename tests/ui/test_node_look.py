@@ -9,7 +9,16 @@ import pytest
 
 from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.live import LiveFacts
-from slurmtop.model.verdict import Confidence, Culprit, Evidence, Fate, SourceFate, State, Verdict
+from slurmtop.model.verdict import (
+    Confidence,
+    Culprit,
+    Evidence,
+    Fate,
+    NextStep,
+    SourceFate,
+    State,
+    Verdict,
+)
 from tests.build import make_job, make_state
 from tests.fakes import START
 from tests.ui.golden import Golden, screen_text
@@ -428,3 +437,22 @@ async def test_what_thousands_of_processes_tell_is_judged_beside_the_screen(
         await pilot.pause()
         assert "Rank 5 on gpu02 reads a pipe" in screen_text(app)
         assert "nodes looked at twice" in screen_text(app)
+
+
+async def test_the_step_that_says_look_again_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = NextStep("look again", "slurmtop why 4711", "read", "a second look tells")
+    judge_as(monkeypatch, replace(HUNG, next=(again,)))
+    bench = LookBench(quiet_s=1)
+    app = bench.app()
+    async with app.run_test(size=(80, 60)) as pilot:
+        screen = await bench.open(pilot, JOB)
+        while screen.why.item != again:
+            await bench.press(pilot, "down")
+        await bench.press(pilot, "enter")
+        assert bench.nodes.calls == [], "nobody has looked at its nodes yet"
+        await bench.press(pilot, "p")
+        bench.nodes.tell(two_looks(bench.clock.now()))
+        bench.nodes.tell(None)
+        await bench.settled(pilot)
+        await bench.press(pilot, "enter")
+        assert len(bench.nodes.calls) == 2

@@ -43,6 +43,10 @@ class JobKeys(ActingScreen):
         """Show the tab that is called so."""
         raise NotImplementedError
 
+    def action_look_at_nodes(self) -> None:
+        """Look at the processes of the job on its nodes."""
+        raise NotImplementedError
+
     def say(self, sentence: str) -> None:
         """Tell what a key did, where nothing else shows it."""
         self.notify(sentence, markup=False, timeout=5)
