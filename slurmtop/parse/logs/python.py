@@ -78,6 +78,8 @@ _CAUSE = "direct cause of the following exception"
 #: Messages of other writers between two lines of one traceback.
 _REACH = 600
 _MOST_OPEN = 512
+#: Of more tracebacks at once it is not looked for where their code begins.
+_FEW_OPEN = 64
 _MOST_FRAMES = 8
 _MESSAGE_CHARS = 400
 _MOST_CODE = 60
@@ -151,6 +153,14 @@ class PythonReader:
     @property
     def open(self) -> bool:
         return bool(self._traces)
+
+    @property
+    def deep(self) -> int | None:
+        """Blanks in front of code in all tracebacks that go on; None where that is not plain."""
+        traces = self._traces.values()
+        if not 0 < len(traces) <= _FEW_OPEN or any(trace.grouped for trace in traces):
+            return None
+        return max(trace.indent for trace in traces) + 2
 
     def see(self, message: Message) -> Iterable[Event]:
         yield from self._expire(message.at.order)

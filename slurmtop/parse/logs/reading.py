@@ -18,6 +18,7 @@ from typing import Any
 from slurmtop.model.events.nccl import Call, CommCalls
 from slurmtop.model.trace import Event, Source, Traces, Where
 from slurmtop.parse.logs.calls import CallLines, call_in
+from slurmtop.parse.logs.code_lines import is_code, is_frame
 from slurmtop.parse.logs.forms import Forms
 from slurmtop.parse.logs.gate import Gate, Mask
 from slurmtop.parse.logs.keeping import Attempts, Ends, Events, Hosts, Orders
@@ -27,6 +28,7 @@ from slurmtop.parse.logs.model_words import is_of_a_model
 from slurmtop.parse.logs.names import host_in_name, rank_in_name
 from slurmtop.parse.logs.peel import Prefix, inherit, peel, shown_text
 from slurmtop.parse.logs.program import ProgramReader
+from slurmtop.parse.logs.python import PythonReader
 from slurmtop.parse.logs.raws import Block, Raw, RawLines
 from slurmtop.parse.logs.readers import READERS
 from slurmtop.parse.logs.shape import NO_SHAPE, Shape, shape_of_raw, width_of, without_border
@@ -155,6 +157,7 @@ class SourceReader:
         telling = list(masks)
         stop = len(lines.data) - (0 if final else MOST_PARTS)
         every = self._shape.width is not None
+        code = -1
         at = 0
         while at < stop:
             if not every and not self._open:
@@ -162,11 +165,26 @@ class SourceReader:
                 at = telling[place] if place < len(telling) else stop
                 if at >= stop:
                     break
-            if lines.data[at].strip():
-                at += self._read_record(lines, at, self._all if every else masks.get(at, ()))
+            if code == at and at not in masks and self._is_code(lines.data[at], lines.data[at - 1]):
+                at += 1
+                code = at
+            elif lines.data[at].strip():
+                count = self._read_record(lines, at, self._all if every else masks.get(at, ()))
+                at += count
+                # Below a frame of a traceback stands its code.
+                code = at if count == 1 and not every and is_frame(lines.data[at - 1]) else -1
             else:
                 at += 1
         self._held = [lines.raw(later) for later in range(max(at, 0), len(lines.data))]
+
+    def _is_code(self, line: bytes, before: bytes) -> bool:
+        """Half of the lines of a traceback are code, and tell nobody anything."""
+        if len(self._open) != 1 or not isinstance(
+            reader := self._readers[self._open[0]], PythonReader
+        ):
+            return False
+        deep = reader.deep
+        return deep is not None and is_code(line, before, deep)
 
     def _read_record(self, lines: "_Lines", at: int, mask: Mask) -> int:
         """Show the record that begins here; the number of lines that it takes."""
