@@ -7,6 +7,8 @@ from tests.lab.truth import TRUTH
 
 #: Four ranks; where nothing else is said, one in the middle has the fault.
 WORLD, MIDDLE = 4, 2
+#: The step at which it happens.
+STEP = 6
 #: The faults that are tried at the first and the last rank as well.
 AT_ENDS = ("fifo", "sigstop", "data-loader", "other-branch")
 SYNCS = ("reduce", "ddp", "ahead")

@@ -2,246 +2,26 @@
 
 import os
 import random
-import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.cluster.faults import FaultError, Faults
 from tests.cluster.fixtures import Cluster
 from tests.cluster.layout import ClusterError
+from tests.lab.happening import INJECT, OPTIONS, by_rank
+from tests.lab.job import USUAL, Mark, Run, Timing, Void, cancel
 from tests.lab.looking import Asked, look, on_nodes
-from tests.lab.plan import WORLD, Planned
+from tests.lab.plan import STEP, WORLD, Planned
 from tests.lab.rows import Look, Row
 from tests.lab.session import PY_SPY
-from tests.lab.truth import TRUTH, Truth
 
 JOBS = Path(__file__).parent / "jobs"
 #: The ranks' own timeout, which destroys the evidence.
 GROUP_TIMEOUT_S = 120
-STEP = 6
-OOM_BYTES = 256 * 2**20
-_STEP = re.compile(r"(?m)\bstep (\d+)/")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """When is looked: so long after a fault, so long into a silence, and at a random second."""
-
-    after_s: float = 20.0
-    middle_s: float = 25.0
-    random: bool = True
-
-
-class Void(Exception):
-    """The fault did not come about; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What a rank wrote of itself: see ``jobs/places.py``."""
-
-    host: str
-    pid: int
-    rank: int
-    step: int
-    at: float
-
-
-@dataclass(kw_only=True)
-class Run:
-    """A run that is under way."""
-
-    cluster: Cluster
-    faults: Faults
-    planned: Planned
-    folder: Path
-    timing: Timing = Timing()
-    job: str = ""
-    begun: float = 0.0
-    fault_at: float = 0.0
-    mend: list[Callable[[], None]] = field(default_factory=list)
-
-    @property
-    def truth(self) -> Truth:
-        return TRUTH[self.planned.case]
-
-    @property
-    def text(self) -> str:
-        path = self.cluster.log(self.job)
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    @property
-    def step(self) -> int:
-        """The newest step in the log; 0 for none."""
-        return max((int(number) for number in _STEP.findall(self.text)[-1:]), default=0)
-
-    @property
-    def slurm(self) -> set[str]:
-        return self.cluster.states(self.job)
-
-    def mark(self, name: str) -> Mark | None:
-        path = self.cluster.dir / f"{name}-{self.job}"
-        try:
-            host, pid, rank, step, at = path.read_text().split()
-        except (OSError, ValueError):
-            return None
-        return Mark(host, int(pid), int(rank), int(step), float(at))
-
-    @property
-    def culprit(self) -> Mark | None:
-        """Where the rank of the fault is; without ranks, the node that tells of it."""
-        return self.mark(f"rank{self.planned.rank}") or self.mark("fault")
-
-    def wait_for(self, what: str, check: Callable[[], bool], deadline_s: float = 90) -> None:
-        def now() -> bool:
-            if "Traceback" in self.text and self.truth.slurm == ("RUNNING",) and not self.marked:
-                raise Void(f"a rank failed: {self.text[-2000:]}")
-            return check()
-
-        try:
-            self.cluster.wait_for(what, now, deadline_s)
-        except ClusterError as error:
-            raise Void(f"{error}; log: {self.text[-1500:]}") from error
-
-    @property
-    def marked(self) -> bool:
-        return self.mark("fault") is not None
-
-    def sleep_until(self, moment: float) -> None:
-        time.sleep(max(0.0, moment - time.time()))
-
-
-# How a fault comes about.
-
-
-def _by_rank(run: Run) -> None:
-    """The rank does it by itself, and tells."""
-    run.wait_for("the fault", lambda: run.marked)
-    mark = run.mark("fault")
-    run.fault_at = mark.at if mark else time.time()
-
-
-def _steps(run: Run) -> None:
-    run.wait_for(f"step {STEP}", lambda: run.step >= STEP and run.culprit is not None)
-    run.fault_at = time.time()
-
-
-def _signal(name: str) -> Callable[[Run], None]:
-    def send(run: Run) -> None:
-        _steps(run)
-        who = _there(run)
-        run.cluster.ssh(who.host, "kill", f"-{name}", str(who.pid))
-        run.fault_at = time.time()
-
-    return send
-
-
-def _there(run: Run) -> Mark:
-    who = run.culprit
-    if who is None:
-        raise Void(f"rank {run.planned.rank} did not tell where it is")
-    return who
-
-
-def _freeze(run: Run) -> None:
-    _steps(run)
-    host = _there(run).host
-    run.mend.append(lambda: run.faults.thaw(host))
-    run.faults.freeze(host)
-    run.fault_at = time.time()
-
-
-def _cut(run: Run) -> None:
-    _steps(run)
-    host = _there(run).host
-    run.mend.append(lambda: run.faults.link_up(host))
-    run.faults.link_down(host)
-    run.fault_at = time.time()
-
-
-def _starve(run: Run) -> None:
-    """Into a small memory group with it, then it may go on."""
-    _by_rank(run)
-    who = _there(run)
-    try:
-        run.faults.limit_memory(who.host, who.pid, OOM_BYTES)
-    except FaultError as error:
-        raise Void(f"no memory limit can be set here: {error}") from error
-    (run.cluster.dir / f"limited-{run.job}").touch()
-    run.fault_at = time.time()
-
-
-def _quiet(run: Run) -> None:
-    run.wait_for("the silence", lambda: run.mark("quiet") is not None)
-    mark = run.mark("quiet")
-    run.fault_at = mark.at if mark else time.time()
-
-
-def _buffered(run: Run) -> None:
-    """No step is told: a while after all ranks are there, they have made some."""
-    run.wait_for("all ranks", lambda: all(run.mark(f"rank{number}") for number in range(WORLD)))
-    run.fault_at = time.time()
-
-
-def _idle(run: Run) -> None:
-    run.wait_for("the end of the training", lambda: "keeping the allocation" in run.text)
-    run.fault_at = time.time()
-
-
-def _ended(run: Run) -> None:
-    """It is Slurm that ends it."""
-    _steps(run)
-    run.wait_for("its end", lambda: bool(run.slurm & set(run.truth.slurm[:1])), 180)
-    run.fault_at = time.time()
-
-
-def _preempt(run: Run) -> None:
-    _steps(run)
-    first = run.cluster.submit("sleep 60", job_name=f"{run.cluster.tag}-first", exclusive=True)
-    run.mend.append(lambda: _cancel(run.cluster, first))
-    run.wait_for("its end", lambda: bool(run.slurm & set(run.truth.slurm[:1])), 90)
-    run.fault_at = time.time()
-
-
-def _requeued(run: Run) -> None:
-    """Back from the queue, and at work again."""
-    run.wait_for("the fault", lambda: run.marked)
-    run.wait_for("its return", lambda: "back into the queue" in run.text)
-    before = len(_STEP.findall(run.text))
-    run.wait_for("new steps", lambda: len(_STEP.findall(run.text)) >= before + 3, 150)
-    run.fault_at = time.time()
-
-
-INJECT: dict[str, Callable[[Run], None]] = {
-    "sigstop": _signal("STOP"),
-    "sigkill": _signal("KILL"),
-    "node-frozen": _freeze,
-    "nic-cut": _cut,
-    "host-oom": _starve,
-    "time-limit": _ended,
-    "preemption": _preempt,
-    "requeue-appended": _requeued,
-    "order-deadlock": _by_rank,
-    "long-first-step": _quiet,
-    "compile": _quiet,
-    "evaluation": _quiet,
-    "slow-checkpoint": _quiet,
-    "buffered-log": _buffered,
-    "uneven-data": _steps,
-    "steady": _steps,
-    "idle-shell": _idle,
-}
-#: Options of sbatch beside those that all have.
-OPTIONS: dict[str, dict[str, str | int | bool]] = {
-    "time-limit": {"time": 1},
-    "preemption": {"partition": "low", "no_requeue": True},
-    "requeue-appended": {"requeue": True, "open_mode": "append"},
-}
 #: The letters of the rank's state that show that the fault is there.
 LETTERS = {"sigstop": "T", "node-frozen": "T", "d-state": "D", "busy-loop": "R", "gil": "S"}
 #: Hangs in which steps were made before, and no more are made.
@@ -254,7 +34,7 @@ def run_one(
     planned: Planned,
     folder: Path,
     *,
-    timing: Timing = Timing(),
+    timing: Timing = USUAL,
     dry: bool = False,
 ) -> Row:
     """Make one run, whatever comes of it; nothing of it is left when it returns.
@@ -320,7 +100,7 @@ def _begin(run: Run) -> None:
 def _looks(run: Run, seen: dict[str, Any]) -> Iterator[Asked]:
     """When to look: after the fault, or twice while nothing is wrong."""
     planned, timing = run.planned, run.timing
-    inject = INJECT.get(planned.case, _by_rank)
+    inject = INJECT.get(planned.case, by_rank)
     if not run.truth.healthy or planned.case in ("max-restarts", "requeue-appended"):
         inject(run)
         run.sleep_until(run.fault_at + timing.after_s)
@@ -429,7 +209,7 @@ def _ended_after(run: Run) -> Iterator[None]:
                 mend()
         _free(run.cluster, run.job)
         if run.job:
-            _cancel(run.cluster, run.job)
+            cancel(run.cluster, run.job)
         _wait_clean(run)
 
 
@@ -443,12 +223,6 @@ def _free(cluster: Cluster, job: str) -> None:
             for flags in (os.O_WRONLY, os.O_RDONLY):
                 with suppress(OSError):
                     os.close(os.open(path, flags | os.O_NONBLOCK))
-
-
-def _cancel(cluster: Cluster, job: str) -> None:
-    cluster.run("scancel", job, check=False)
-    with suppress(ClusterError):
-        cluster.wait_for(f"the end of {job}", lambda: not cluster.squeue("-j", job), 60)
 
 
 def _wait_clean(run: Run) -> None:

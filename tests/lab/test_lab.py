@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.fixtures import Cluster
+from tests.lab.job import Timing
 from tests.lab.plan import Planned, small
-from tests.lab.running import Timing, run_one
+from tests.lab.running import run_one
 from tests.lab.score import score
 from tests.lab.session import Sitting, sitting
 from tests.lab.truth import TRUTH
