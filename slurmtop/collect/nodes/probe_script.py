@@ -45,7 +45,7 @@ _VALUES = {
     "@PATIENCE@": "250",
     # Threads told of one process, and of all of them.
     "@THREADS@": "48",
-    "@ALL_THREADS@": "1536",
+    "@ALL_THREADS@": "3072",
     # Processes whose maps are searched for libraries, and copies of one that are looked at.
     "@MAPPED@": "128",
     "@COPIES@": "4",
