@@ -236,9 +236,14 @@ class LiveLook:
     async def _probe(self, look: "_Look", host: str, doors: asyncio.Semaphore) -> None:
         async with doors:
             sudo, words = self._settings.sudo, self._settings.tools
-            probe = await read_probe(
-                self._runner, self._clock, host, job=self._job, sudo=sudo, words=words
-            )
+            try:
+                probe = await read_probe(
+                    self._runner, self._clock, host, job=self._job, sudo=sudo, words=words
+                )
+            except TimeoutError:
+                # A replay knows at once what was waited for in vain.
+                look.lost(host)
+                return
         look.add(probe)
         # Where this news is not even put together, the whole of them decides.
         news = self._know(often=True)
@@ -354,12 +359,22 @@ class _Look:
         self.whole = False
         self._began_at = began_at
         self._hosts = hosts
+        self._lost: set[str] = set()
 
     def add(self, probe: NodeProbe) -> None:
         self.probes[probe.host] = probe
         if 2 * len(self.probes) >= len(self._hosts):
             self.half.set()
-        if len(self.probes) == len(self._hosts):
+        self._all_told()
+
+    def lost(self, host: str) -> None:
+        """Nobody has to wait for ``host``: it is known not to answer in time."""
+        self._lost.add(host)
+        self._all_told()
+
+    def _all_told(self) -> None:
+        if len(self.probes.keys() | self._lost) == len(self._hosts):
+            self.half.set()
             self.all.set()
 
     def sample(self) -> Sample:
