@@ -29,10 +29,19 @@ async def _nothing_left(cluster: Cluster) -> None:
     await meanwhile(cluster.wait_for, "nothing of ours", lambda: not _left_behind(cluster), 15)
 
 
+def _quiet_s(cluster: Cluster, training: Training) -> float:
+    """Seconds since the last line: a step that was on its way is no progress."""
+    now = float(cluster.run("date", "+%s.%N").stdout)
+    return now - cluster.log(training.job).stat().st_mtime
+
+
 async def _stops_one(cluster: Cluster, training: Training, desk: Desk) -> None:
     odd = training.ranks[5]
     await meanwhile(cluster.ssh, odd.host, "kill", "-STOP", str(odd.pid))
     try:
+        await meanwhile(
+            cluster.wait_for, "a quiet log", lambda: _quiet_s(cluster, training) > 3, 60
+        )
         await _look(desk)
         verdict = desk.job.why.state.verdict
         assert verdict is not None

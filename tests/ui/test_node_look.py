@@ -456,3 +456,34 @@ async def test_the_step_that_says_look_again_looks_again(monkeypatch: pytest.Mon
         await bench.settled(pilot)
         await bench.press(pilot, "enter")
         assert len(bench.nodes.calls) == 2
+
+
+async def test_the_logs_are_read_again_right_before_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what was written before it would count as growth during the look."""
+    judge_as(monkeypatch, QUIET)
+    bench = LookBench(quiet_s=1)
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot, JOB)
+        bench.runner.files[OUT] = b"step 1\nstep 2\n"
+        bench.runner.mtimes[OUT] = bench.clock.now() + timedelta(seconds=3)
+        await bench.advance(pilot, 5)
+        await bench.press(pilot, "p")
+        (facts, _) = bench.nodes.calls[0]
+        assert facts.logs[0].size == len(b"step 1\nstep 2\n")
+        assert facts.now == bench.clock.now()
+
+
+async def test_a_log_that_has_gone_on_takes_the_suspicion_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge_as(monkeypatch, QUIET)
+    bench = LookBench()
+    app = bench.app()
+    async with app.run_test(size=SIZE) as pilot:
+        await bench.open(pilot, JOB)
+        bench.runner.files[OUT] = b"step 1\nstep 2\n"
+        bench.runner.mtimes[OUT] = bench.clock.now()
+        await bench.advance(pilot, 2)
+        assert bench.nodes.calls == []
+        assert "p looks at its processes on the nodes" in screen_text(app)

@@ -14,6 +14,7 @@ from typing import Any
 from textual import on
 from textual.worker import Worker, WorkerState
 
+from slurmtop.collect.clock import within
 from slurmtop.collect.log_facts import errs_anew, newer_log_facts
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job, Phase
@@ -37,6 +38,8 @@ from slurmtop.ui.screens.job_look import NodeLook
 #: looked at this often in between.
 JUDGE_S = 60.0
 LOG_LOOK_S = 15.0
+#: A look does not wait longer for the logs.
+_LOG_S = 3.0
 #: What so many processes tell is judged beside the screen: it would hold up keys.
 _MANY = 512
 
@@ -49,7 +52,7 @@ class JobJudging(JobKeys):
         self.facts: JobFacts | None = None
         self.gathered_at: datetime | None = None
         """When Slurm was asked for the facts; ``facts.now`` is when they were judged."""
-        self.look = NodeLook(self, self._nodes_told, self._look_changed)
+        self.look = NodeLook(self, self._fresh, self._nodes_told, self._look_changed)
         self._seen: object = None
         self._asked_at = self._judged_at = self._looked_at = 0.0
         self._logs_seen_at: datetime | None = None
@@ -242,6 +245,18 @@ class JobJudging(JobKeys):
 
     def _for_look(self, facts: JobFacts) -> JobFacts:
         return replace(facts, now=self.services.clock.now(), job=self.job or facts.job)
+
+    async def _fresh(self, facts: JobFacts, asked: bool) -> JobFacts | None:
+        """``facts`` with the logs as they are now; None where they take away the suspicion."""
+        services = self.services
+        reading = newer_log_facts(services.runner, facts.logs)
+        try:
+            logs = await within(services.clock, reading, _LOG_S, name="the logs before a look")
+        except TimeoutError:
+            return facts
+        now = services.clock.now()
+        newest = replace(facts, now=now, logs=facts.logs if logs is None else logs)
+        return newest if asked or earns_look(newest, now) else None
 
     def _nodes_told(self, live: LiveFacts, going: bool) -> None:
         if self.facts is None:

@@ -1,7 +1,7 @@
 """The look at the nodes of the job that a Job screen shows: one at a time, ended with the tab."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 GATHER_S = 0.5
 _SHARE = 3.0
 
+#: Reads the logs of the facts anew; None where there is nothing to look for any more.
+Fresh = Callable[[JobFacts, bool], Awaitable[JobFacts | None]]
 #: Hears what the nodes have told so far, and whether the look goes on.
 OnNews = Callable[[LiveFacts, bool], None]
 
@@ -26,14 +28,16 @@ OnNews = Callable[[LiveFacts, bool], None]
 class NodeLook:
     """Looks when told to, hands on what comes, and stops when told to.
 
-    ``on_news`` hears of it all, ``on_change`` that :attr:`state` is another one. A look that was
-    stopped is waited for before the next one begins.
+    ``fresh`` reads the logs again right before: whether they grow is told by the look, and what was
+    written before it is no growth. ``on_news`` hears of it all, ``on_change`` that :attr:`state` is
+    another one. A look that was stopped is waited for before the next one begins.
     """
 
     def __init__(
-        self, screen: "BaseScreen", on_news: OnNews, on_change: Callable[[], None]
+        self, screen: "BaseScreen", fresh: Fresh, on_news: OnNews, on_change: Callable[[], None]
     ) -> None:
-        self._screen, self._on_news, self._on_change = screen, on_news, on_change
+        self._screen, self._fresh = screen, fresh
+        self._on_news, self._on_change = on_news, on_change
         self.state: LookState | None = None
         self._worker: Worker[None] | None = None
         self._begun_at: float | None = None
@@ -98,10 +102,12 @@ class NodeLook:
         if before is not None and not before.is_finished:
             with contextlib.suppress(WorkerError):
                 await before.wait()
-        async with contextlib.aclosing(look_at_nodes(facts, asked=asked)) as news:
-            async for live in news:
-                self._came(live)
-        self._hand_on(last=True)
+        newest = await self._fresh(facts, asked)
+        if newest is not None:
+            async with contextlib.aclosing(look_at_nodes(newest, asked=asked)) as news:
+                async for live in news:
+                    self._came(live)
+            self._hand_on(last=True)
         self._ended("")
 
     def _came(self, live: LiveFacts) -> None:
