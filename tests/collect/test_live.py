@@ -85,6 +85,7 @@ class Nodes:
         self.stacks_took_s: Callable[[Sequence[NodeProcess]], float] = lambda _: 0.5
         self.tools: tuple[StackTool, ...] = (TOOL,)
         self.letters: dict[str, str] = {}
+        self.how: list[dict[str, Any]] = []
         self.gone_after: int | None = None
         """Their processes are gone after so many looks."""
         self.inside = 0
@@ -93,6 +94,7 @@ class Nodes:
     async def probe(self, runner: Any, clock: Any, host: str, *, job: str, **how: Any) -> NodeProbe:
         at = clock.now()
         self.probed.append((host, at))
+        self.how.append(how)
         self.inside += 1
         self.most_inside = max(self.inside, self.most_inside)
         try:
@@ -388,6 +390,11 @@ async def test_a_job_of_somebody_else_opens_no_step_in_it(bench: Bench) -> None:
     assert bench.expected == []
     await bench.looked(some_facts(viewer="root", viewer_uid=0))
     assert [job for job, _ in bench.expected] == ["4711"]
+
+
+async def test_what_the_settings_allow_is_told_to_each_probe(bench: Bench) -> None:
+    await bench.looked(sudo=True, tools=("any:/opt/py-spy",))
+    assert bench.nodes.how == [{"sudo": True, "words": ("any:/opt/py-spy",)}] * 8
 
 
 async def test_many_nodes(bench: Bench) -> None:
