@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slurmtop.cli.job_rows import recorded_text
 from slurmtop.collect.bundle import CannotSave, Found, Saved, save_bundle
@@ -12,6 +12,7 @@ from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.job_triage import Door, OnNews, triage_job
 from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.live import LookSettings
+from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.text import visible
@@ -47,7 +48,9 @@ Ask = Callable[[Door], Awaitable[Answer]]
 def job_manifest(
     job_id: str, look: LookSettings, config: Config, *, whole: bool = False
 ) -> Manifest:
-    """What a bundle of a job is of."""
+    """What a bundle of a job is of. Where tools usually lie hangs on this machine: it is kept."""
+    if look.tools is None:
+        look = replace(look, tools=tool_words())
     return Manifest(
         kind=JOB, asked=(job_id,), look=look, whole=whole, settings=settings_told(config)
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from slurmtop.collect.live import LookSettings
 from slurmtop.collect.who import Who
 from slurmtop.config import Config
 from slurmtop.demo import DEFAULT_SCENARIO, DEMO_UID, DEMO_USER, DemoClock, make_demo
-from slurmtop.model.ports import Runner
-from slurmtop.model.verdict import State, verdict_dict
+from slurmtop.model.ports import Command, Completed, FileStat, NodeUnreachable, Runner
+from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.verdict import Fate, State, verdict_dict
 from slurmtop.parse.mask import mask_json
 from tests.cli.planted import SECRETS, Planting
 
@@ -46,8 +48,8 @@ class Hasty:
         self._clock.skip(seconds)
 
 
-def demo_door(planting: bool = False) -> Door:
-    inner, clock = make_demo(DEFAULT_SCENARIO, SystemClock(), 1.0)
+def demo_door(planting: bool = False, speed: float = 1.0) -> Door:
+    inner, clock = make_demo(DEFAULT_SCENARIO, SystemClock(), speed)
     assert isinstance(clock, DemoClock)
     runner: Runner = Planting(inner) if planting else inner
     who = Who(DEMO_UID, DEMO_USER)
@@ -98,6 +100,39 @@ async def test_what_was_left_out_then_is_left_out_again(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     live = await saved(tmp_path / "b", demo_door(), **settings)
+    assert form(await again(tmp_path / "b")) == form(live)
+
+
+class Failing(Planting):
+    """A runner without its secrets, on which one thing does not work."""
+
+    def __init__(self, inner: Runner, how: str) -> None:
+        super().__init__(inner)
+        self._how = how
+
+    async def run(self, command: Command) -> Completed:
+        if command.host == "gpu04" and self._how == "silent":
+            await asyncio.Event().wait()
+        if command.host == "gpu04" and self._how == "refused":
+            why = Failure(Trouble.DENIED, "gpu04: ssh was refused.", copy="ssh-add")
+            raise NodeUnreachable("gpu04", why)
+        return await self._inner.run(command)
+
+    async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        if self._how == "log":
+            raise PermissionError(13, "Permission denied", path)
+        return await self._inner.read(path, offset, length, host)
+
+    async def stat(self, path: str, host: str | None = None) -> FileStat:
+        return await self._inner.stat(path, host)
+
+
+@pytest.mark.parametrize("how", ["refused", "log", "silent"])
+async def test_what_failed_then_fails_again(tmp_path: Path, how: str) -> None:
+    door = demo_door(speed=5.0)
+    door = replace(door, runner=Failing(door.runner, how))
+    live = await saved(tmp_path / "b", door)
+    assert {one.fate for one in live.verdict.sources} & {Fate.REFUSED, Fate.TIMED_OUT}
     assert form(await again(tmp_path / "b")) == form(live)
 
 
