@@ -159,17 +159,15 @@ def numbers_text(numbers: Iterable[int]) -> str:
     return f"rank {words}" if only else f"ranks {words}"
 
 
-def culprit(one: RankView, reason: str, **more: str) -> Culprit:
+def culprit(one: RankView, reason: str) -> Culprit:
     """A rank as one to blame."""
     return Culprit(
         rank=one.rank,
         host=one.host,
         pid=one.view.pid,
         reason=reason,
-        world=None if one.told.world_size is None else str(one.told.world_size),
         step=one.view.process.step,
         attempt=one.told.attempt,
-        mount=more.get("mount"),
     )
 
 

@@ -417,3 +417,20 @@ def test_nothing_seen_is_nothing_said() -> None:
     assert judged(ranks, silent=tuple(one.at for one in ranks)) is None
     no_signs = sure(ranks, stacks=False, activity=False)
     assert no_signs.state is State.UNKNOWN
+
+
+def test_one_that_lingers_on_the_only_node() -> None:
+    ranks = ranks_of("teardown")
+    for one in ranks:
+        one.host = "gpu01"
+    for stacks in (True, False):
+        verdict = sure([ranks[2]], stacks=stacks)
+        assert (verdict.state, verdict.cls) == (State.HUNG, "teardown-hang")
+        assert named(verdict) == {(2, "gpu01")}
+
+
+def test_a_rank_that_left_early_under_torchrun_is_the_one_that_is_missing() -> None:
+    ranks = world_of(4, {})
+    verdict = sure(ranks[:2] + ranks[3:], hosts=tuple(one.at for one in ranks))
+    assert verdict.cls == "missing-rank"
+    assert named(verdict) == {(2, "gpu03")}

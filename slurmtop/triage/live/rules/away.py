@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
-from slurmtop.model.verdict import Culprit, Evidence, NextStep, State
+from slurmtop.model.verdict import Evidence, NextStep, State
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import (
     LiveFinding,
@@ -113,7 +113,7 @@ def _finding(
     first = away[0]
     cls = class_of(first)
     alike = [one for one in away if class_of(one) == cls]
-    culprits = tuple(_culprit(one) for one in away) if named else ()
+    culprits = tuple(culprit(one, how(one)) for one in away) if named else ()
     who = first.name if len(alike) == 1 else f"{len(alike)} ranks ({ranks_of(alike)})"
     waits = _waits_text(parts)
     unseen = world.count - len(parts.away) - len(parts.waiting)
@@ -136,12 +136,6 @@ def _strongest(one: RankView) -> tuple[int, int]:
     return (_ORDER.index(cls) if cls in _ORDER else len(_ORDER), one.rank or 0)
 
 
-def _culprit(one: RankView) -> Culprit:
-    activity = one.view.looks[-1].activity
-    at = activity.open_file if activity is not None and one.doing.act is Act.DISK else None
-    return culprit(one, how(one), **({"mount": at} if at else {}))
-
-
 def how(one: RankView, *, many: bool = False) -> str:
     """``sleeps at train.py:30 in load``: what keeps a rank that is away."""
     doing, cls = one.doing, class_of(one)
@@ -153,6 +147,8 @@ def how(one: RankView, *, many: bool = False) -> str:
         return f"{'are' if many else 'is'} stopped{by}"
     if doing.act is Act.DISK:
         wchan = f" ({visible(activity.wchan)})" if activity is not None and activity.wchan else ""
+        if activity is not None and activity.open_file:
+            wchan += f" on {visible(activity.open_file)}"
         return f"{'wait' if many else 'waits'} in the kernel, state D{wchan}{at}"
     if doing.act is Act.GIL:
         return f"{'hold' if many else 'holds'} the interpreter in C code{at}"

@@ -19,7 +19,7 @@ from slurmtop.triage.live.finding import (
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.roles import Parts, Role, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
-from slurmtop.triage.live.view import ProcessView, World
+from slurmtop.triage.live.view import ProcessView, RankView, World
 
 _MOST = 64
 
@@ -35,9 +35,9 @@ def find(world: World) -> Iterable[LiveFinding]:
         yield from _closing(world, parts_of(world))
         return
     parts = parts_of(world)
-    done = _done_hosts(world)
-    if done:
-        yield from _lingering(world, unseen, done)
+    left = _left_over(world, unseen)
+    if left:
+        yield _lingering(world, unseen, left)
     elif not parts.works and not parts.open and parts.waiting:
         yield from _gone(world, unseen, parts)
 
@@ -66,41 +66,41 @@ def _ours(one: ProcessView) -> bool:
     return one.process.step not in ("extern", None)
 
 
-def _done_hosts(world: World) -> tuple[str, ...]:
-    """Nodes whose torchrun lives while it has no rank any more: those have ended well, for one that
-    fails takes all others with it."""
-    with_ranks = {one.host for one in world.ranks}
-    return tuple(host for host in world.agents if host not in with_ranks)
-
-
 # After the work
 
 
-def _lingering(world: World, unseen: Sequence[int], done: Sequence[str]) -> Iterable[LiveFinding]:
-    """Some ranks have ended well, and these are left."""
+def _left_over(world: World, unseen: Sequence[int]) -> list[RankView]:
+    """The few that are left where most have ended well, which is so where each node without a rank
+    of its own still has its torchrun: of ranks that fail it takes all others along."""
+    bare = [host for host in world.live.hosts if all(one.host != host for one in world.ranks)]
+    agents = set(world.agents)
+    if not agents or not agents.issuperset(bare or world.live.hosts):
+        return []
     left = [one for one in world.ranks if role_of(world, one) in (Role.AWAY, Role.SEEMS)]
-    if len(left) != len(world.ranks) or any(one.doing.on_others for one in left):
-        return
-    named = 2 * len(left) <= world.count
+    stays = len(left) == len(world.ranks) and not any(one.doing.on_others for one in left)
+    return left if stays and len(left) <= min(len(unseen), _MOST) else []
+
+
+def _lingering(world: World, unseen: Sequence[int], left: list[RankView]) -> LiveFinding:
     first = left[0]
     who = first.name if len(left) == 1 else ranks_of(left)
     verb = "does" if len(left) == 1 else "do"
-    agent = world.agents[done[0]][0]
-    yield LiveFinding(
+    told = "has" if len(unseen) == 1 else "have"
+    host = next((one for one in world.agents if one != first.host), first.host)
+    agent = world.agents[host][0]
+    return LiveFinding(
         cls="teardown-hang",
         state=State.HUNG,
         weight=Weight.AWAY,
-        summary=f"{numbers_text(unseen)} have ended, and {who} {verb} not: {how(first)}",
-        culprits=tuple(culprit(one, f"has not ended: {how(one)}") for one in left[:_MOST])
-        if named
-        else (),
-        shown=(*proofs(first.view, "it is left over"), _agent(world, done[0], agent)),
+        summary=f"{numbers_text(unseen)} {told} ended, and {who} {verb} not: {how(first)}",
+        culprits=tuple(culprit(one, f"has not ended: {how(one)}") for one in left),
+        shown=(*proofs(first.view, "it is left over"), _agent(world, host, agent)),
     )
 
 
 def _agent(world: World, host: str, agent: NodeProcess) -> Evidence:
     return process_evidence(
-        _view_of(world, host, agent), "it waits for the end of the others, its own ranks have ended"
+        _view_of(world, host, agent), "it waits for the end of all ranks, and most have ended"
     )
 
 
@@ -127,16 +127,17 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
     named = 2 * len(unseen) < world.count and 2 * len(parts.waiting) > world.count
     hosts = {rank: _host_of(world, rank) for rank in unseen[:_MOST]}
     killed = [host for host in set(hosts.values()) if host and _oom_kills(world, host)]
-    waits = f"{ranks_of(parts.waiting)} wait"
+    waits = f"{ranks_of(parts.waiting)} {'waits' if len(parts.waiting) == 1 else 'wait'}"
+    has = "has" if len(unseen) == 1 else "have"
     who = numbers_text(unseen)
     where = {host for host in hosts.values() if host}
     place = f" on {visible(next(iter(where)))}" if len(where) == 1 else ""
     cls = "host-oom" if killed and len(unseen) == 1 else "missing-rank"
     reason = "has no process any more"
-    summary = f"{who}{place} has no process any more; {waits}"
+    summary = f"{who}{place} {has} no process any more; {waits}"
     if starting:
         cls, reason = "rendezvous-timeout", "has not come to the meeting point"
-        summary = f"{who}{place} has not come to the meeting point; {waits}"
+        summary = f"{who}{place} {has} not come to the meeting point; {waits}"
     elif cls == "host-oom":
         reason += ", and the kernel killed one there for lack of memory"
         summary = f"{who}{place} is gone: memory ran out there; {waits}"
