@@ -24,6 +24,7 @@ from tests.fakes import START
 from tests.ui.golden import Golden, screen_text
 from tests.ui.job_bench import JOB, OUT, judge_as
 from tests.ui.look_bench import HOSTS, LookBench, live, sample, two_looks
+from tests.ui.test_app import colours_of
 from tests.ui.test_why_tab import said
 
 SIZE = (80, 24)
@@ -487,3 +488,23 @@ async def test_a_log_that_has_gone_on_takes_the_suspicion_away(
         await bench.advance(pilot, 2)
         assert bench.nodes.calls == []
         assert "p looks at its processes on the nodes" in screen_text(app)
+
+
+async def test_without_colour_words_and_signs_still_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    judge_by_live(monkeypatch)
+    bench = LookBench()
+    app = bench.app()
+    assert app.no_color
+    async with app.run_test(size=(100, 50)) as pilot:
+        await bench.open(pilot, JOB)
+        await bench.press(pilot, "p")
+        bench.nodes.tell(two_looks(bench.clock.now()))
+        bench.nodes.tell(None)
+        await bench.settled(pilot)
+        lines = screen_text(app).splitlines()
+        assert any(line.startswith("  ! rank 5") and " stands " in line for line in lines)
+        assert any("7 ranks: 0-4, 6-7" in line and " stands " in line for line in lines)
+        assert "  ! named by the verdict" in lines
+        assert "kernel log: refused" in screen_text(app)
+        assert colours_of(app) == set()
