@@ -136,10 +136,10 @@ def why_page(
     out.extend(line for line in (_status(state, now), _looking(state, ages)) if line)
     if verdict is not None:
         out.extend(_judgement(verdict, now, width, zone, age_s))
-        out.extend(_culprits(verdict.culprits, width))
         named = {one.rank for one in verdict.culprits if one.rank is not None}
         pids = {(one.host, one.pid) for one in verdict.culprits if one.host and one.pid is not None}
         out.extend(rank_lines(state.rows, named, pids, width, stale=state.stale))
+        out.extend(_culprits(verdict.culprits, width))
         out.extend(collective_lines(state.tables, named, width))
 
         def proof(item: Evidence) -> list[Line]:
