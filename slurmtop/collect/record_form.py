@@ -13,12 +13,15 @@ the same command)::
     {"t": "...", "op": "read", "path": "/w/slurm-7.out", "host": null, "offset": 0, "length": 4,
      "data": "hell"}
 
+A script of ours that ran on a node stands there by the SHA-256 of its text, and is known by its
+name.
 What ran out of time and was waited for no longer has ``left_after_s`` (a command) or ``left`` in
 the place of its answer. Bytes that are no UTF-8 are ``{"b64": "..."}``. ``session.json`` keeps the
 record mark, and who was answered (``uid``, ``user``).
 """
 
 import base64
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -38,6 +41,9 @@ _OURS = ((b"\x1f", b"\n\x00\x1f\x00\n"), (b"\x1e", b"\n\x00\x1e\x00\n"))
 #: How packed files begin (gzip, zstd, xz, bzip2). What stands in them cannot be masked.
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh")
 NOT_KEPT = "its bytes are packed, and what stands in them cannot be masked: they were not kept"
+
+_OUR_SCRIPTS = "slurmtop-"
+_SUM = "sha256:"
 
 Key = tuple[str, ...]
 
@@ -96,10 +102,34 @@ def mask_argv(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(out)
 
 
+def script_place(argv: Sequence[str]) -> int | None:
+    """Where in a command for a node a script of ours stands: ``/bin/sh -c SCRIPT slurmtop-NAME``,
+    perhaps behind ``sudo -n``. It goes by its name: its text is that of a version of slurmtop."""
+    for place in (2, 4):
+        front = tuple(argv[place - 2 : place])
+        if front == ("/bin/sh", "-c") and argv[place + 1 : place + 2]:
+            return place if argv[place + 1].startswith(_OUR_SCRIPTS) else None
+    return None
+
+
+def kept_argv(command: Command) -> tuple[str, ...]:
+    """The words of a command as they are written down: masked, a script of ours by its sum."""
+    argv = command.argv
+    place = script_place(argv) if command.host is not None else None
+    if place is None:
+        return mask_argv(argv)
+    digest = hashlib.sha256(argv[place].encode("utf-8", "surrogatepass")).hexdigest()
+    text = argv[place] if argv[place].startswith(_SUM) else f"{_SUM}{digest}"
+    return (*mask_argv(argv[:place]), text, *mask_argv(argv[place + 1 :]))
+
+
 def command_key(command: Command, *, stream: bool) -> Key:
     """What makes two commands the same one, as far as their masked form tells."""
     stdin = json.dumps(bytes_form(mask_output(command.stdin)))
-    return ("stream" if stream else "run", command.host or "", stdin, *mask_argv(command.argv))
+    argv = kept_argv(command)
+    place = script_place(argv) if command.host is not None else None
+    words = argv if place is None else (*argv[:place], *argv[place + 1 :])
+    return ("stream" if stream else "run", command.host or "", stdin, *words)
 
 
 def file_key(op: str, path: str, host: str | None, offset: int = 0, length: int = 0) -> Key:

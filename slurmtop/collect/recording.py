@@ -25,7 +25,7 @@ from slurmtop.collect.record_form import (
     failure_form,
     is_packed,
     json_line,
-    mask_argv,
+    kept_argv,
     mask_block,
     mask_output,
     mask_text,
@@ -311,7 +311,7 @@ class _Writer:
         command = seen.command
         entry: dict[str, Any] = {
             "t": seen.started_at.isoformat(),
-            "argv": mask_argv(command.argv),
+            "argv": kept_argv(command),
             "host": command.host,
             "stdin": bytes_form(mask_output(command.stdin)),
         }
