@@ -47,7 +47,7 @@ class Forms:
 
     @property
     def kinds(self) -> Collection[bytes]:
-        """Each form once; among them may be some that no line has."""
+        """Each form once."""
         if self._kinds is None:
             self._kinds = set(self.of)
         return self._kinds
@@ -73,6 +73,7 @@ class Forms:
         begin = Forms(first)
         whole = Forms(())
         whole._of = begin.of + list(map(self.of.__getitem__, wanted))
-        # One of them may stand in none of the lines that are wanted: that costs nothing.
-        whole._kinds = {*begin.kinds, *self.kinds}
+        # Those of other lines are looked at for nothing, and there may be one for each line.
+        every = len(wanted) == len(self.of)
+        whole._kinds = {*begin.kinds, *self.kinds} if every else set(whole._of)
         return whole
