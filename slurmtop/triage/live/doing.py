@@ -27,6 +27,8 @@ PERHAPS_ON_OTHERS = frozenset({Act.DEVICE, Act.BACKWARD})
 _WAITS_FOR_THREAD = frozenset({Act.LOCK, Act.UNKNOWN, Act.OWN, Act.DEVICE, Act.BACKWARD})
 #: What the kernel may say more of where the stack only shows the program's own code.
 _TOLD_BY_KERNEL = frozenset({Act.SLEEP, Act.READ, Act.CHILD, Act.SOCKET, Act.POLL, Act.LOCK})
+#: Of these the kernel shows that a main thread in its own code waits for no other thread.
+_BY_ITSELF = frozenset({Act.SLEEP, Act.READ, Act.CHILD, Act.BUSY})
 _SHOWN_FRAMES = 6
 
 
@@ -76,7 +78,8 @@ def doing_of(
     found = _of_thread(stacks.main)
     if kernel in (Act.STOPPED, Act.DISK):
         return replace(found, act=kernel, op=None, busy=busy)
-    if found.act in _WAITS_FOR_THREAD:
+    alone = found.act is Act.OWN and kernel in _BY_ITSELF
+    if found.act in _WAITS_FOR_THREAD and not alone:
         for thread in stacks.threads[1:]:
             other = _of_thread(thread)
             if other.act in ON_OTHERS:

@@ -20,6 +20,8 @@ _BY_KERNEL = frozenset({Act.SLEEP, Act.READ})
 _LONG_WORK = frozenset(
     {Phase.EVALUATION, Phase.COMPILE, Phase.CHECKPOINT, Phase.STARTUP, Phase.LOADER}
 )
+#: Beginnings of the names that torch, gloo and NCCL give to their threads.
+_COLLECTIVE_THREADS = ("pt_gloo", "pt_nccl", "gloo_", "nccl", "pt_tcpstore")
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
 
 
@@ -98,13 +100,22 @@ def _of_still(one: RankView) -> Role:
             return Role.AWAY
         if acts == {Act.CHILD}:
             return Role.OPEN if _below_works(one) else Role.AWAY
-        return Role.SEEMS if acts == {Act.LOCK} else Role.OPEN
+        return Role.SEEMS if acts == {Act.LOCK} and _meets_others(view) else Role.OPEN
     if doing.act not in _BY_STACK:
         return Role.OPEN
     if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
         # A line of the program below which C code waits: it may be the wait for a collective.
-        return Role.SEEMS if doing.act is Act.LOCK else Role.OPEN
+        return Role.SEEMS if doing.act is Act.LOCK and _meets_others(view) else Role.OPEN
     return Role.WORKS if _below_works(one) else Role.AWAY
+
+
+def _meets_others(view: ProcessView) -> bool:
+    """Does it talk to other ranks at all? A lock of a program that never does is its own."""
+    activity = view.looks[-1].activity
+    threads = activity.threads if activity is not None else ()
+    if any(one.name.lower().startswith(_COLLECTIVE_THREADS) for one in threads):
+        return True
+    return any(view.process.variable(name) for name in ("MASTER_ADDR", "MASTER_PORT"))
 
 
 def _told_by_kernel_only(doing: Doing) -> bool:
@@ -123,7 +134,9 @@ def _loops(view: ProcessView) -> bool:
 def _below_works(one: RankView) -> bool:
     """Does something work that the rank has started: a compiler, a worker of its loader?"""
     return any(
-        child.motion in (Motion.MOVED, Motion.LOOPS)
+        # A new one every few seconds is a compiler, one file after the other.
+        len(child.looks) < 2
+        or child.motion in (Motion.MOVED, Motion.LOOPS)
         or (child.change is not None and (child.change.works or child.change.io_grew))
         for child in one.below
     )

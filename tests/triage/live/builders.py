@@ -43,6 +43,8 @@ class Rank:
     """(state, wchan) of each worker of its data loader."""
     lively: bool = False
     """Do its children work?"""
+    fresh: bool = False
+    """Are they others in each look?"""
 
     @property
     def at(self) -> str:
@@ -191,7 +193,8 @@ def _probe(
             _activity(it, one.state, one.wchan, one.switches, one.cpu, one.io, look, one.file)
         )
         for n, (state, wchan) in enumerate(one.children, 1):
-            child = replace(it, pid=one.pid + n, ppid=one.pid, name="pt_data_worker", state=state)
+            pid = one.pid + n + (5 * look if one.fresh else 0)
+            child = replace(it, pid=pid, ppid=one.pid, name="pt_data_worker", state=state)
             processes.append(child)
             grows = 300 if one.lively else 0
             acts.append(_activity(child, state, wchan, grows, grows, 0, look))

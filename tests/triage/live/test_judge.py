@@ -207,6 +207,16 @@ def test_compilers_at_work_below_the_ranks_are_healthy() -> None:
     assert "compiling" in verdict.summary
 
 
+@pytest.mark.parametrize("stacks", [True, False])
+def test_one_rank_that_starts_compilers_while_the_others_wait_is_not_blamed(stacks: bool) -> None:
+    ranks = ranks_of("branch")
+    ranks[2] = ranks_of("compile")[2]
+    ranks[2].children, ranks[2].fresh = [("S", "hrtimer_nanosleep")], True
+    verdict = sure(ranks, stacks=stacks)
+    assert verdict.state is not State.HUNG
+    assert not verdict.culprits
+
+
 def test_a_loader_whose_workers_work_is_not_stuck() -> None:
     ranks = ranks_of("data-worker")
     ranks[2].children, ranks[2].lively = [("R", ""), ("R", "")], True
@@ -434,3 +444,21 @@ def test_a_rank_that_left_early_under_torchrun_is_the_one_that_is_missing() -> N
     verdict = sure(ranks[:2] + ranks[3:], hosts=tuple(one.at for one in ranks))
     assert verdict.cls == "missing-rank"
     assert named(verdict) == {(2, "gpu03")}
+
+
+def test_locks_of_programs_that_never_meet_are_their_own() -> None:
+    """Tasks of one step without a meeting point: workers that idle, and one that sleeps."""
+    looked = live(world_of(4, {0: "sleep"}), stacks=False)
+    samples = []
+    for sample in looked.samples:
+        probes = []
+        for probe in sample.probes:
+            assert probe.processes is not None
+            those = tuple(
+                replace(one, env=tuple(p for p in one.env or () if p[0] != "MASTER_ADDR"))
+                for one in probe.processes.processes
+            )
+            probes.append(replace(probe, processes=replace(probe.processes, processes=those)))
+        samples.append(replace(sample, probes=tuple(probes)))
+    verdict = judge_live(facts(replace(looked, samples=tuple(samples))))
+    assert verdict is None or (verdict.state is State.UNKNOWN and not verdict.culprits)

@@ -99,9 +99,8 @@ def _surely(one: RankView) -> bool:
     changed = one.view.change
     if changed is not None and changed.io_grew:
         return True
-    return any(child.motion is Motion.MOVED for child in one.below) or any(
-        doing.on_others for doing in looks
-    )
+    below = any(child.motion is Motion.MOVED or len(child.looks) < 2 for child in one.below)
+    return below or any(doing.on_others for doing in looks)
 
 
 def _doubt(parts: Parts) -> str:
