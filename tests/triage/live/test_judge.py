@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from slurmtop.model.live import LogMotion
+from slurmtop.model.nic import NicKind, NicPort
 from slurmtop.model.probe import MemoryGroup
 from slurmtop.model.verdict import Confidence, State, Verdict
 from slurmtop.triage.live.judge import judge_live
@@ -462,3 +463,23 @@ def test_locks_of_programs_that_never_meet_are_their_own() -> None:
         samples.append(replace(sample, probes=tuple(probes)))
     verdict = judge_live(facts(replace(looked, samples=tuple(samples))))
     assert verdict is None or (verdict.state is State.UNKNOWN and not verdict.culprits)
+
+
+def test_a_port_that_is_down_on_one_node_only_is_told_and_blames_nobody() -> None:
+    looked = live(world_of(4, {}))
+    samples = []
+    for sample in looked.samples:
+        probes = tuple(
+            replace(one, nics=(port("mlx5_0/1", one.host != "gpu02"), port("mlx5_1/1", False)))
+            for one in sample.probes
+        )
+        samples.append(replace(sample, probes=probes))
+    verdict = judge_live(facts(replace(looked, samples=tuple(samples))))
+    assert verdict is not None
+    told = [one for one in verdict.evidence if one.family == "telemetry"]
+    assert [(one.host, one.text) for one in told] == [("gpu02", "mlx5_0/1 DOWN")]
+    assert not verdict.culprits
+
+
+def port(name: str, up: bool) -> NicPort:
+    return NicPort(name=name, kind=NicKind.IB, state="ACTIVE" if up else "DOWN")

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from slurmtop.model.nic import NicKind
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
-from slurmtop.model.verdict import Collective, Confidence, Missing, NextStep, State
+from slurmtop.model.verdict import Collective, Confidence, Evidence, Missing, NextStep, State
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, waiting_proof
 from slurmtop.triage.live.frames import Act
@@ -44,7 +45,7 @@ def _device(world: World, parts: Parts) -> LiveFinding:
         state=State.HUNG if long else State.UNKNOWN,
         weight=Weight.ALIKE,
         summary=f"all {count} wait for their GPUs{since}: nothing on the hosts can name one",
-        shown=waiting_proof(parts.waiting),
+        shown=(*waiting_proof(parts.waiting), *_odd_ports(world)),
         confidence=Confidence.MEDIUM if long else Confidence.LOW,
         missing=(
             Missing(
@@ -87,7 +88,7 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
         state=State.HUNG if whole and not starting else State.UNKNOWN,
         weight=Weight.ALIKE,
         summary=summary,
-        shown=waiting_proof(parts.waiting),
+        shown=(*waiting_proof(parts.waiting), *_odd_ports(world)),
         confidence=Confidence.LOW,
         collective=Collective(op=first.doing.op) if op is not None else None,
     )
@@ -95,3 +96,30 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
 
 def _place(one: RankView) -> tuple[str | None, str]:
     return (one.doing.op, site_text(one.doing.site))
+
+
+def _odd_ports(world: World) -> tuple[Evidence, ...]:
+    """Ports of the fast network that are down on one node and up on others: a trail, no proof, for
+    nobody knows whether the job talks through them."""
+    down: dict[str, list[tuple[str, str]]] = {}
+    up: set[str] = set()
+    for host in world.answered:
+        probe = world.probe(host)
+        for port in probe.nics if probe is not None else ():
+            if port.kind is NicKind.ETH:
+                continue
+            if port.works:
+                up.add(port.name)
+            elif port.works is False:
+                down.setdefault(port.name, []).append((host, port.state or ""))
+    odd = [(name, hosts[0]) for name, hosts in down.items() if len(hosts) == 1 and name in up]
+    return tuple(
+        Evidence(
+            family="telemetry",
+            host=host,
+            source=f"/sys/class/infiniband on {host}",
+            text=f"{name} {state}",
+            says="this port is down, on other nodes of the job it is up",
+        )
+        for name, (host, state) in odd[:2]
+    )
