@@ -252,11 +252,21 @@ def json_bytes(value: Any) -> bytes:
 
 
 #: What a reader of a verdict goes by.
-_TOLD = ("state", "class", "culprits", "summary")
+_TOLD = ("state", "class", "summary")
+_WHO = ("rank", "host", "gpu", "pid", "link", "mount")
 
 
 def same_verdict(one: Any, other: Any) -> bool:
     """Do two verdicts, in their JSON form, say the same to a person?"""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return False
-    return all(one.get(name) == other.get(name) for name in _TOLD)
+    same = all(one.get(name) == other.get(name) for name in _TOLD)
+    return same and _who_of(one) == _who_of(other)
+
+
+def _who_of(verdict: dict[str, Any]) -> list[Any]:
+    culprits = verdict.get("culprits")
+    return [
+        tuple(str(one.get(name)) for name in _WHO) if isinstance(one, dict) else one
+        for one in (culprits if isinstance(culprits, list) else ())
+    ]

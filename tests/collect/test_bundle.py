@@ -8,7 +8,6 @@ import json
 import stat
 import tarfile
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -32,7 +31,13 @@ from slurmtop.collect.clock import pause, spawn, within
 from slurmtop.collect.job_triage import Door
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.who import Who
-from slurmtop.model.ports import Command, Completed, NodeUnreachable, RunnerError
+from slurmtop.model.ports import (
+    Command,
+    Completed,
+    NodeUnreachable,
+    ReplayMiss,
+    RunnerError,
+)
 from slurmtop.model.reach import Reach, Way
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.verdict import Culprit, State, Verdict, verdict_dict
@@ -374,5 +379,41 @@ def test_a_manifest_of_another_version_is_told() -> None:
         parse_manifest(data)
 
 
-def test_about_is_a_plain_value() -> None:
-    assert replace(ABOUT, finished=True).finished
+def test_two_verdicts_are_the_same_where_they_tell_a_person_the_same() -> None:
+    one = {"state": "hung", "class": None, "summary": "s", "culprits": [{"rank": 1, "world": "8"}]}
+    assert same_verdict(one, {**one, "culprits": [{"rank": 1, "world": None}], "made_at": "x"})
+    assert not same_verdict(one, {**one, "culprits": [{"rank": 2}]})
+    assert not same_verdict(one, {**one, "summary": "t"})
+    assert not same_verdict(one, None)
+
+
+async def test_a_script_of_another_version_is_known_by_its_name(tmp_path: Path) -> None:
+    runner, clock = make_world()
+    asked: list[str] = []
+
+    async def asks(door: Door) -> Found:
+        for text in ("echo one", "echo two"):
+            argv = ("sudo", "-n", "/bin/sh", "-c", f"{text} {SECRET}", "slurmtop-probe", "4711")
+            try:
+                done = await door.runner.run(Command(argv, host="gpu01"))
+            except RunnerError:
+                asked.append("nothing")
+            else:
+                asked.append(done.stdout.decode().split()[1])
+        return Found(verdict=Verdict(job=None, state=State.UNKNOWN, summary=""))
+
+    runner.on_call("sudo*", runner.answers[0][1])
+    await save_bundle(tmp_path / "out", make_door(runner, clock), ABOUT, asks)
+    kept = (tmp_path / "out" / "commands.jsonl").read_text()
+    assert "echo" not in kept
+    assert "sha256:" in kept
+    bundle = open_bundle(tmp_path / "out")
+    assert bundle is not None
+    await asks(bundle.door(FakeClock()))
+    assert asked == ["1", "2", "1", "2"]
+    third = Command(("sudo", "-n", "/bin/sh", "-c", "x", "slurmtop-probe", "4711"), host="gpu01")
+    door = bundle.door(FakeClock())
+    await door.runner.run(third)
+    await door.runner.run(third)
+    with pytest.raises(ReplayMiss, match="no more than 2 times"):
+        await door.runner.run(third)
