@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tests.lab.rows import Look
 
 #: No answer may take longer, whatever happens.
 DEADLINE_S = 90
+#: A person's session, both its halves.
+_SESSION = re.compile(r"sshd: \w+(@| \[priv\])")
 #: What slurmtop runs on a node, by its words.
 _OURS = re.compile(r"\bslurmtop-(?!cluster)|\bpy-spy\b|^sshd: \w+@")
 
@@ -133,6 +136,14 @@ def _own_cpu() -> float:
 
 
 def _node_cpu(cluster: Cluster, faults: Faults) -> float:
+    """CPU of all sessions; one counts once the last process of it has ended, root's own too."""
+
+    def ended() -> bool:
+        everybody = [one for node in cluster.nodes for one in faults.processes(node)]
+        return not any(_SESSION.match(one.argv) for one in everybody)
+
+    with suppress(ClusterError):
+        wait_until("the end of all sessions", ended, 5, 0.2)
     return sum(faults.session_cpu_s(node) for node in cluster.nodes)
 
 
