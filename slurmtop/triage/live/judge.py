@@ -17,7 +17,7 @@ from slurmtop.model.verdict import (
 from slurmtop.triage.catalogue import CATALOGUE, family_of
 from slurmtop.triage.live.enough import wanted
 from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
-from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
 from slurmtop.triage.live.rules.node import silent_words
 from slurmtop.triage.live.view import RankView, World, worlds_of
@@ -37,7 +37,7 @@ def judge_live(facts: JobFacts) -> Verdict | None:
     live = facts.live
     if live is None or not live.samples:
         return None
-    worlds = worlds_of(live)
+    worlds = worlds_of(live if live.two_samples else _so_far(live))
     if not worlds:
         return None
     if not live.two_samples:
@@ -60,31 +60,45 @@ def _trouble(finding: LiveFinding) -> int:
     return -order.index(finding.state)
 
 
+def _so_far(live: LiveFacts) -> LiveFacts:
+    """Only the newest look that has come to its end, where there is one: half of the next one says
+    less."""
+    whole = [one for one in live.samples if one.whole]
+    return dataclasses.replace(live, samples=(whole or live.samples)[-1:])
+
+
 def _first_look(facts: JobFacts, world: World) -> Verdict | None:
     """One look is never a hang: what it shows is told, and that another one follows."""
     if not wanted(facts).second or not world.ranks:
         return None
-    odd = [one for one in world.ranks if one.doing.act in _ODD]
     waits = [one for one in world.ranks if one.on_others or one.doing.act is Act.LOCK]
-    if not odd and not waits:
-        return None
-    words = "one look at its nodes"
-    if odd and 2 * len(odd) < len(world.ranks):
-        words = f"{ranks_of(odd)} {_acts(odd)}"
+    apart = [one for one in world.ranks if one not in waits]
+    known = [one for one in apart if one.doing.act is not Act.UNKNOWN]
+    words = []
+    if known and 2 * len(apart) < len(world.ranks):
+        words.append(_apart(known))
     if waits:
-        words += f", {ranks_of(waits)} {'waits' if len(waits) == 1 else 'wait'}"
+        words.append(f"{ranks_of(waits)} {'waits' if len(waits) == 1 else 'wait'}")
+    elif not any(one.doing.act in _ODD for one in apart):
+        return None
+    if not words:
+        words.append(f"{ranks_of(world.ranks)} seen")
     finding = LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.UNSURE,
-        summary=f"may be stuck: {words}; whether anything moves, a second look tells",
+        summary=f"may be stuck: {', '.join(words)}; whether anything moves, a second look tells",
         confidence=Confidence.LOW,
     )
     return _verdict(facts, world, finding)
 
 
-def _acts(odd: list[RankView]) -> str:
-    acts = {one.doing.act.value for one in odd}
-    return next(iter(acts)) if len(acts) == 1 and len(odd) == 1 else "stand apart"
+def _apart(ranks: list[RankView]) -> str:
+    if len(ranks) > 1:
+        return f"{ranks_of(ranks)} stand apart"
+    one = ranks[0]
+    if one.doing.phase is Phase.LOADER and one.doing.act not in (Act.STOPPED, Act.DISK):
+        return f"{one.name} is at data loading"
+    return f"{one.name} {one.doing.act.value}"
 
 
 def _verdict(facts: JobFacts, world: World, finding: LiveFinding) -> Verdict:

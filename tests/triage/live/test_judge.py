@@ -106,8 +106,21 @@ def test_one_look_is_never_a_hang(situation: str) -> None:
 
 def test_one_look_says_who_stands_apart_and_that_a_second_follows() -> None:
     verdict = sure(ranks_of("stop"), samples=1)
-    assert verdict.summary.startswith("may be stuck: rank 2 is stopped, ranks 0-1, 3 wait;")
+    assert verdict.summary.startswith(
+        "may be stuck: rank 2 on gpu03 is stopped, ranks 0-1, 3 wait;"
+    )
     assert "second look" in verdict.summary
+
+
+def test_half_of_a_second_look_does_not_say_less_than_the_first() -> None:
+    looked = live(ranks_of("stop"))
+    first, last = looked.samples
+    half = replace(last, probes=last.probes[:1], stacks=(), whole=False)
+    before = judge_live(facts(replace(looked, samples=(first,))))
+    verdict = judge_live(facts(replace(looked, samples=(first, half))))
+    assert verdict is not None
+    assert before is not None
+    assert verdict.summary == before.summary
 
 
 def test_two_looks_too_close_together_are_one() -> None:
