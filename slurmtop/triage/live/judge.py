@@ -63,7 +63,7 @@ def _trouble(finding: LiveFinding) -> int:
 def _so_far(live: LiveFacts) -> LiveFacts:
     """Only the newest look that has come to its end, where there is one: half of the next one says
     less."""
-    whole = [one for one in live.samples if one.whole]
+    whole = tuple(one for one in live.samples if one.whole)
     return dataclasses.replace(live, samples=(whole or live.samples)[-1:])
 
 
