@@ -20,17 +20,23 @@ import pytest
 
 from tests.cli.stand_ins import StandIns, detail_text, queue_row, slurmtop
 
-TRAIN = """\
+#: What waits for the others, where PyTorch has it.
+C10D = """\
 import threading
 from pathlib import Path
 
-def all_reduce():
+def all_reduce(marks):
     lock = threading.Lock()
     lock.acquire()
-    Path(__file__).with_name("at_work").open("a").write("x")
+    Path(marks).open("a").write("x")
     lock.acquire()
+"""
+TRAIN = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+from torch.distributed.distributed_c10d import all_reduce
 
-all_reduce()
+all_reduce(sys.argv[2])
 """
 DEADLINE_S = 30.0
 
@@ -68,18 +74,19 @@ def here(slurm: StandIns, home: Path, tmp_path: Path) -> Iterator[Here]:
     row = queue_row("4711", STDOUT=path, STDERR=path, StartTime=start, EndTime=end, NodeList=node)
     detail = detail_text("4711", "RUNNING", out=path, start=start, end=end)
     slurm.say(jobs=[row], details={"4711": detail.replace("gpu[01-02]", node)})
-    script = tmp_path / "train.py"
+    package = tmp_path / "site-packages" / "torch" / "distributed"
+    package.mkdir(parents=True)
+    (package / "distributed_c10d.py").write_text(C10D)
+    script, marks = tmp_path / "train.py", tmp_path / "at_work"
     script.write_text(TRAIN)
+    argv = [sys.executable, str(script), str(tmp_path / "site-packages"), str(marks)]
     ranks = []
     try:
         for rank in range(4):
             told = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "WORLD_SIZE": "4"}
             told |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-            ranks.append(
-                subprocess.Popen([sys.executable, str(script)], env={**os.environ, **told})
-            )
+            ranks.append(subprocess.Popen(argv, env={**os.environ, **told}))
         limit = time.monotonic() + DEADLINE_S
-        marks = tmp_path / "at_work"
         while not marks.exists() or marks.stat().st_size < len(ranks):
             assert time.monotonic() < limit, "the ranks never came to work"
             time.sleep(0.01)

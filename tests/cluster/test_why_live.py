@@ -167,3 +167,18 @@ def test_a_look_leaves_nothing_behind(cluster: Cluster, four_nodes: Training) ->
         left = cluster.ssh(host, "ps", "-eo", "args")
         assert "slurmtop-" not in left, left
         assert "py-spy" not in left, left
+
+
+def test_a_strangers_job_is_read_as_far_as_it_may_be(cluster: Cluster, faults: Faults) -> None:
+    job = faults.submit_other(name=f"{cluster.tag}-strange", private_log=True)
+    cluster.wait_state(job, "RUNNING")
+    said = triage(job)
+    assert said.data["culprits"] == []
+    assert said.data["state"] in ("unknown", "healthy", "idle"), said.out
+    told = fates(said.data)
+    assert told["slurm"] == {"answered"}
+    assert told["logs"] == {"refused"}
+    closed = [one for one in said.data["sources"] if one["fate"] == "refused"]
+    assert all(one["why"] for one in closed), closed
+    steps = cluster.squeue("-s", "-j", job, "-o", "%j")
+    assert "slurmtop" not in steps, "no step is opened in the job of somebody else"
