@@ -11,6 +11,8 @@ from tests.lab.plan import Planned, full, usual
 
 #: By which number the file of rows is handed from root to the cluster's user.
 _HANDED = "SLURMTOP_LAB_ROWS"
+#: Where bundles are kept, below the home of the cluster's user.
+KEPT = ".cache/slurmtop-lab"
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -25,6 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--full", action="store_true", help="the whole matrix")
     run.add_argument("--seed", type=int, default=1, help="for the random seconds (default 1)")
     run.add_argument("--out", default="lab-rows.jsonl", help="the file of rows")
+    run.add_argument("--keep", action="store_true", help=f"keep the bundles, in ~/{KEPT}")
     run.add_argument("--dry", action="store_true", help="make the faults; look by hand only")
     run.add_argument("--list", action="store_true", help="say what would be run")
     told = verbs.add_parser("score", help="the table of one or more files of rows")
@@ -68,10 +71,10 @@ def _run(options: argparse.Namespace, argv: list[str]) -> int:
         if handed
         else Path(options.out).open("a+", encoding="utf-8") as stream
     ):
-        return _make(plan, stream, sealed=options.no_stacks, dry=options.dry)
+        return _make(plan, stream, options)
 
 
-def _make(plan: list[Planned], stream: TextIO, *, sealed: bool, dry: bool) -> int:
+def _make(plan: list[Planned], stream: TextIO, options: argparse.Namespace) -> int:
     """Make what is not there yet. Runs that come to nothing are rows as well, and no error."""
     # Only here: whoever scores rows needs no cluster.
     from tests.cluster.fixtures import alone
@@ -85,9 +88,10 @@ def _make(plan: list[Planned], stream: TextIO, *, sealed: bool, dry: bool) -> in
     print(f"{len(plan)} runs, {len(plan) - len(todo)} of them are there", flush=True)
     if not todo:
         return 0
-    with alone() as cluster, sitting(cluster, sealed=sealed) as here:
+    keep = Path.home() / KEPT if options.keep else None
+    with alone() as cluster, sitting(cluster, sealed=options.no_stacks, keep=keep) as here:
         for number, planned in enumerate(todo, 1):
-            row = run_one(here.cluster, here.faults, planned, here.folder, dry=dry)
+            row = run_one(here.cluster, here.faults, planned, here.folder, dry=options.dry)
             append(stream, row)
             said = [
                 f"{one.when}: {(one.verdict or {}).get('state')}/{(one.verdict or {}).get('class')}"

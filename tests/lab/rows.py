@@ -72,12 +72,14 @@ def written(row: Row) -> str:
 
 
 def read_rows(lines: Iterable[str]) -> list[Row]:
-    """All rows of a file; a last line that was cut off is left out. ValueError for other text."""
+    """All rows of a file; a line that was cut off is left out."""
     found = []
     for line in lines:
-        if not line.endswith("\n"):
-            break
-        data = json.loads(line)
+        try:
+            data = json.loads(line)
+        except ValueError:
+            # Or an empty line: each row begins with a new one.
+            continue
         looks = tuple(
             Look(**{**look, "left": tuple(look["left"]), "told": tuple(look["told"])})
             for look in data.pop("looks")
@@ -87,8 +89,8 @@ def read_rows(lines: Iterable[str]) -> list[Row]:
 
 
 def append(stream: TextIO, row: Row) -> None:
-    """Add a row to a file, whole or not at all."""
-    stream.write(written(row) + "\n")
+    """Add a row to a file; one before it that was cut off does not tear it."""
+    stream.write(f"\n{written(row)}\n")
     stream.flush()
 
 

@@ -27,10 +27,13 @@ class Sitting:
 
 
 @contextmanager
-def sitting(cluster: Cluster, *, sealed: bool) -> Iterator[Sitting]:
-    """Set the cluster up; all is mended at the end. ClusterError where the mode cannot be had."""
-    folder = cluster.dir / "lab"
-    folder.mkdir(mode=0o700, exist_ok=True)
+def sitting(cluster: Cluster, *, sealed: bool, keep: Path | None = None) -> Iterator[Sitting]:
+    """Set the cluster up; all is mended at the end. ClusterError where the mode cannot be had.
+
+    Bundles go into ``keep``, else they are deleted at the end.
+    """
+    folder = keep or cluster.dir / "lab"
+    folder.mkdir(mode=0o700, exist_ok=True, parents=True)
     with Faults(cluster.layout.fault_socket) as faults:
         faults.set_slurmd_timeout(SLURMD_TIMEOUT_S)
         if sealed:

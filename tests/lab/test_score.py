@@ -146,7 +146,10 @@ def test_rows_are_read_back_and_a_torn_one_is_left_out() -> None:
     append(stream, again)
     lines = stream.getvalue().splitlines(keepends=True)
     assert read_rows(lines) == [row, again]
-    assert read_rows([*lines, lines[0][:50]]) == [row, again]
+    assert read_rows([*lines, lines[1][:50]]) == [row, again]
+    stream.write(lines[1][:50])
+    append(stream, row)
+    assert read_rows(stream.getvalue().splitlines(keepends=True)) == [row, again, row]
     assert newest([row, again]) == [again]
 
 
