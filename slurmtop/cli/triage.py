@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING
 from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, CannotWork, UsageError
 from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
-from slurmtop.collect.bundle import CannotSave, Saved
-from slurmtop.collect.bundle_form import BundleError
-from slurmtop.collect.bundle_open import Bundle, open_bundle
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.left_behind import BLOCK_BYTES, STDIN, read_traces
 from slurmtop.collect.local import LocalRunner
 from slurmtop.model.facts import JobFacts, LogStatus
-from slurmtop.model.ports import Runner
+from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.text import visible
 from slurmtop.model.trace import Source, Traces
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
@@ -34,6 +31,8 @@ from slurmtop.triage.timeline import timeline_lines
 
 if TYPE_CHECKING:
     from slurmtop.cli.wiring import Wiring
+    from slurmtop.collect.bundle import CannotSave, Saved
+    from slurmtop.collect.bundle_open import Bundle
 
 _WIDTH = 80
 
@@ -70,21 +69,38 @@ def _is_job(path: str) -> bool:
 
 async def _files(options: Options) -> int:
     """Files and folders; one of them alone may be a bundle."""
-    bundle = None
-    if len(options.paths) == 1 and options.paths[0] != STDIN:
+    if len(options.paths) == 1 and await _may_be_bundle(options.paths[0]):
+        from slurmtop.collect.bundle_form import BundleError
+        from slurmtop.collect.bundle_open import open_bundle
+
         try:
             bundle = await asyncio.to_thread(open_bundle, options.paths[0])
         except BundleError as error:
             raise CannotWork(f"{options.paths[0]}: a bundle, but {error}") from error
-    if bundle is not None:
-        return await _bundle(bundle, options)
+        if bundle is not None:
+            return await _bundle(bundle, options)
     return await (_paths(options) if options.save is None else _paths_saved(options))
 
 
-async def _bundle(bundle: Bundle, options: Options) -> int:
+async def _may_be_bundle(path: str) -> bool:
+    """Is it worth a closer look? Asked in a helper, because a mount may hang."""
+    if path == STDIN:
+        return False
+    packed = path.endswith((".tar.gz", ".tgz"))
+    clock = SystemClock()
+    try:
+        async with LocalRunner(clock, os.environ) as runner:
+            stat = await runner.stat(path if packed else f"{path}/manifest.json")
+    except (OSError, RunnerError):
+        return False
+    return stat.is_regular
+
+
+async def _bundle(bundle: "Bundle", options: Options) -> int:
     """What was saved, judged again: no Slurm and no node is asked."""
     from slurmtop.cli.bundles import judge_again, tell_bundle
     from slurmtop.cli.why import exit_status as status_of_job
+    from slurmtop.collect.bundle_form import BundleError
 
     if options.save is not None or options.timeline:
         raise UsageError("a bundle is judged again as it was: without --save and --timeline")
@@ -104,6 +120,7 @@ async def _bundle(bundle: Bundle, options: Options) -> int:
 async def _paths_saved(options: Options) -> int:
     """As :func:`_paths`, and what was read is kept."""
     from slurmtop.cli.bundles import Answer, ask_and_save, ask_paths, paths_manifest, tell_saved
+    from slurmtop.collect.bundle import CannotSave
     from slurmtop.collect.job_triage import Door
     from slurmtop.collect.who import current_user
 
@@ -202,7 +219,7 @@ async def _job(options: Options, job: str) -> int:
 
 async def _verdict(
     wiring: "Wiring", options: Options, job_id: str
-) -> tuple[JobFacts, Verdict, Saved | CannotSave | None]:
+) -> tuple[JobFacts, Verdict, "Saved | CannotSave | None"]:
     """The last answer, and what became of saving it; the best one so far is printed where somebody
     ends it before."""
     from slurmtop.cli.job_answer import answer, answer_saved, look_settings

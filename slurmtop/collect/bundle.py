@@ -17,7 +17,6 @@ import tarfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from slurmtop import __version__
 from slurmtop.collect.asking import new_record_mark
@@ -243,8 +242,3 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error)
-
-
-def settings_form(**values: Any) -> Mapping[str, Any]:
-    """Settings that mattered, as the manifest keeps them."""
-    return {name: value for name, value in values.items() if value is not None}
