@@ -126,14 +126,13 @@ class _Triage:
         looks = self._worth_a_look(facts)
         if looks:
             self._begin(facts)
+        self._tell(facts, looks=looks)
+
+    def _tell(self, facts: JobFacts, *, looks: bool = True) -> None:
         if self._on_news is not None:
             verdict = explain_job(facts)
             suspect = looks and wanted(facts).second
             self._on_news(facts, _not_sure(verdict) if suspect else verdict)
-
-    def _tell(self, facts: JobFacts) -> None:
-        if self._on_news is not None:
-            self._on_news(facts, explain_job(facts))
 
     def _begin(self, facts: JobFacts) -> LiveLook:
         door = self._door
@@ -199,7 +198,8 @@ class _Triage:
 
 
 def _not_sure(verdict: Verdict) -> Verdict:
-    """A log that has been quiet for a while is no proof of work while its nodes are asked."""
+    """A log that has been quiet for a while is no proof of work while its nodes are asked: a later
+    look may show that it hangs."""
     if verdict.state is not State.HEALTHY:
         return verdict
     return replace(verdict, state=State.UNKNOWN, family=None, cls=None, confidence=Confidence.LOW)
