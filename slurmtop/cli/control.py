@@ -25,7 +25,7 @@ from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.named import Named, choose, parse_named
 from slurmtop.cli.options import Options
 from slurmtop.cli.planning import Planner
-from slurmtop.cli.save_first import make_save_first, save_folder, suspects_of
+from slurmtop.cli.save_first import make_save_first, not_looked_at, save_folder, suspects_of
 from slurmtop.cli.wiring import Wiring, load_settings, make_executor, open_wiring
 from slurmtop.cli.world import make_world
 from slurmtop.collect.cluster_info import scancel_sends_many
@@ -260,6 +260,7 @@ class Doing:
         named = choose(self._wish.named, rows, self._wish.kind).all_jobs
         with self._console.patience("looking at the logs"):
             suspects = await suspects_of(self._wiring, self._wish.kind, named)
+        self._tell(not_looked_at(named))
         return {"suspects": suspects, "save_folder": save_folder(self._wiring)}
 
     async def _one_call(self) -> bool:

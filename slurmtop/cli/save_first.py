@@ -20,6 +20,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.ports import Clock
 from slurmtop.model.text import visible
+from slurmtop.model.units import plural
 
 #: A log that was not written to for so long may belong to a job that hangs.
 QUIET_S = 60.0
@@ -104,6 +105,17 @@ async def suspects_of(wiring: Wiring, kind: Kind, rows: Sequence[Job]) -> frozen
     running = [job for job in rows if job.state.phase is Phase.RUNNING][:LOOKED_AT]
     odd = await asyncio.gather(*(_odd(wiring, job) for job in running))
     return frozenset(found | {job.key for job, yes in zip(running, odd, strict=True) if yes})
+
+
+def not_looked_at(rows: Sequence[Job]) -> tuple[str, ...]:
+    """That not all running jobs were looked at, where that is so."""
+    left = sum(job.state.phase is Phase.RUNNING for job in rows) - LOOKED_AT
+    if left <= 0:
+        return ()
+    return (
+        f"the logs of {LOOKED_AT} running jobs were looked at for what should be saved first, not"
+        f" those of {plural(left, 'other')}",
+    )
 
 
 async def _odd(wiring: Wiring, job: Job) -> bool:

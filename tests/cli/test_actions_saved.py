@@ -115,3 +115,14 @@ def test_a_dry_run_tells_it_and_keeps_nothing(slurm: StandIns, home: Path, log: 
     assert found["dry_run"]
     assert "saves what is known first: " in err
     assert bundles(home) == []
+
+
+def test_of_many_running_jobs_only_some_logs_are_looked_at_and_that_is_told(
+    slurm: StandIns, home: Path, log: Path
+) -> None:
+    rows = [queue_row(str(4711 + n), STDOUT=str(log), STDERR=str(log)) for n in range(10)]
+    queue(slurm, *rows)
+    found, err = act(slurm, home, "cancel", *(row["JobID"] for row in rows))
+    assert found["ok"]
+    assert "the logs of 8 running jobs were looked at" in err
+    assert "not those of 2 others" in err
