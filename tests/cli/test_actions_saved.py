@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.stand_ins import StandIns, detail_text, queue_row, slurmtop
 from tests.cli.test_actions import log_lines, queue, sent
+from tests.cli.test_actions_asked import at_terminal
 
 OFF = ("--node-access", "off")
 
@@ -126,3 +127,23 @@ def test_of_many_running_jobs_only_some_logs_are_looked_at_and_that_is_told(
     assert found["ok"]
     assert "the logs of 8 running jobs were looked at" in err
     assert "not those of 2 others" in err
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_at_a_terminal_it_is_asked_once_more(
+    slurm: StandIns, home: Path, log: Path, answer: str
+) -> None:
+    running(slurm, log, quiet_s=300)
+    state = home / ".local/state/slurmtop"
+    state.mkdir(parents=True, mode=0o700)
+    (state / "bundles").write_text("no folder")
+    with at_terminal(slurm, home, "cancel", "4711", *OFF) as terminal:
+        terminal.wait_for("Type the id, 4711, to do it:")
+        assert "First: saves what is known first: " in " ".join(terminal.text.split())
+        terminal.type("4711\n")
+        terminal.wait_for("Do it all the same, without saving it? [y/N]")
+        assert sent(slurm) == []
+        terminal.type(f"{answer}\n")
+        terminal.wait_for("cancelled" if answer == "y" else "nothing was done")
+        assert terminal.leave() == (0 if answer == "y" else 1)
+    assert bool(sent(slurm)) is (answer == "y")
