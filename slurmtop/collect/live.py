@@ -7,7 +7,6 @@ does not answer costs its own cell and holds up the others for some seconds at t
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from slurmtop.collect.clock import cancel_and_wait, pause, spawn, within
 from slurmtop.collect.live_fates import fates_of
@@ -16,19 +15,17 @@ from slurmtop.collect.log_motion import motion
 from slurmtop.collect.node_states import read_node_states
 from slurmtop.collect.nodes.probe import read_probe
 from slurmtop.collect.nodes.stacks import read_stacks
+from slurmtop.collect.one_look import OneLook, all_within, happens, rank_like
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job, Phase
-from slurmtop.model.live import SAMPLES_APART_S, LiveFacts, Sample
+from slurmtop.model.live import SAMPLES_APART_S, LiveFacts
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.probe import NodeProbe
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.reach import Reach
 from slurmtop.model.snapshot import Failure, Trouble
-from slurmtop.model.stacks import ProcessStacks
 from slurmtop.parse.slurm.hostlist import hosts_in
 from slurmtop.triage.live.enough import Wanted, wanted
-from slurmtop.triage.process_tree import DEAD
-from slurmtop.triage.ranks import rank_processes
 from slurmtop.triage.subject import Subject
 
 #: Tells which job (its raw number) is about to be looked at on which nodes.
@@ -39,8 +36,6 @@ Reached = Callable[[str], Reach | None]
 #: Nodes asked at the same time, and how many at all in one look.
 _AT_ONCE = 64
 MOST_HOSTS = 1_024
-#: Processes of one node whose stacks are read.
-_MOST_STACKS = 32
 #: No look waits longer for a node. Once half of them answered, the rest gets so many times as
 #: long as those needed, and so many seconds at the least.
 _LOOK_S = 12.0
@@ -49,6 +44,8 @@ _PATIENCE_S = 3.0
 _STACKS_S = 5.0
 _LOG_S = 3.0
 _STATES_S = 4.0
+#: Clocks are set while we wait: a second look that begins a moment too early would say nothing.
+_SPARE_S = 0.05
 #: A second look that would begin later than this before the end of the budget is not begun.
 _SECOND_NEEDS_S = 2.0
 #: News of many nodes are told at most so often, and cost at most this part of the time.
@@ -154,7 +151,7 @@ class LiveLook:
         self._mark = mark
         self._hosts = nodes_to_look_at(facts)
         self._job = raw_number(facts.job) if facts.job is not None else ""
-        self._looks: list[_Look] = []
+        self._looks: list[OneLook] = []
         self._judged = asyncio.Event()
         self._tell: Callable[[JobFacts], None] = lambda _: None
         self._next_news = float("-inf")
@@ -176,13 +173,11 @@ class LiveLook:
             self._expect(self._job, self._hosts)
         states = spawn(self._node_states(), name="states of the nodes")
         try:
-            first_began = self._clock.monotonic()
             await self._look(began)
             await self._judged.wait()
             await self._log_again()
             if self._enough().second or self._settings.always:
-                apart = SAMPLES_APART_S - (self._clock.monotonic() - first_began)
-                await pause(self._clock, apart)
+                await pause(self._clock, self._apart(began))
                 if self._left(began) > _SECOND_NEEDS_S:
                     await self._look(began, last=True)
                     await self._log_again(last=True)
@@ -191,6 +186,13 @@ class LiveLook:
             await cancel_and_wait(states)
         self._know(tell=False)
         return self.facts
+
+    def _apart(self, began: float) -> float:
+        """How long the second look has to wait: by the wall, which the looks are told by and which
+        stands still in a replay, and by the seconds that never jump."""
+        wall = (self._clock.now() - self._looks[0].began_at).total_seconds()
+        used = min(max(0.0, wall), self._clock.monotonic() - began)
+        return SAMPLES_APART_S + _SPARE_S - used
 
     def _left(self, began: float) -> float:
         return self._settings.budget_s - (self._clock.monotonic() - began)
@@ -207,7 +209,7 @@ class LiveLook:
     # One look
 
     async def _look(self, began: float, *, last: bool = False) -> None:
-        look = _Look(self._clock.now(), len(self._looks) + 1, self._hosts)
+        look = OneLook(self._clock.now(), len(self._looks) + 1, self._hosts)
         self._looks.append(look)
         self._know()
         doors = asyncio.Semaphore(_AT_ONCE)
@@ -221,7 +223,7 @@ class LiveLook:
                     self._ask_stacks(look, host)
             if look.reading:
                 limit = max(0.5, min(_STACKS_S, self._left(began)))
-                await _all_within(self._clock, look.reading, limit)
+                await all_within(self._clock, look.reading, limit)
         finally:
             await cancel_and_wait(*look.probing.values(), *look.reading)
         look.whole = True
@@ -233,7 +235,7 @@ class LiveLook:
         self._know()
         return self._wants_stacks()
 
-    async def _probe(self, look: "_Look", host: str, doors: asyncio.Semaphore) -> None:
+    async def _probe(self, look: OneLook, host: str, doors: asyncio.Semaphore) -> None:
         async with doors:
             sudo, words = self._settings.sudo, self._settings.tools
             try:
@@ -250,13 +252,13 @@ class LiveLook:
         if probe.failure is None and (look.stacks_asked or (news and self._wants_stacks())):
             self._ask_stacks(look, host)
 
-    async def _all_or_patience(self, look: "_Look", limit_s: float) -> None:
+    async def _all_or_patience(self, look: OneLook, limit_s: float) -> None:
         """Wait for the nodes, but not for ever; who did not answer by then is told so."""
         began = self._clock.monotonic()
-        if await _happens(self._clock, look.half, limit_s):
+        if await happens(self._clock, look.half, limit_s):
             used = self._clock.monotonic() - began
             limit_s = min(limit_s, max(_PATIENCE_S, _TIMES_AS_LONG * used))
-            await _happens(self._clock, look.all, limit_s - used)
+            await happens(self._clock, look.all, limit_s - used)
         await cancel_and_wait(*look.probing.values())
         waited = self._clock.monotonic() - began
         for host in self._hosts:
@@ -270,7 +272,7 @@ class LiveLook:
 
     # Stacks
 
-    def _ask_stacks(self, look: "_Look", host: str) -> None:
+    def _ask_stacks(self, look: OneLook, host: str) -> None:
         """Have the stacks of the ranks of ``host`` read, once."""
         look.stacks_asked = True
         probe = look.probes.get(host)
@@ -287,7 +289,7 @@ class LiveLook:
                 look.reading.append(spawn(self._stacks(look, probe, these), name=name))
 
     async def _stacks(
-        self, look: "_Look", probe: NodeProbe, processes: Sequence[NodeProcess]
+        self, look: OneLook, probe: NodeProbe, processes: Sequence[NodeProcess]
     ) -> None:
         found = await read_stacks(
             self._runner, self._clock, probe.host, processes, probe.stack_tools
@@ -341,80 +343,3 @@ class LiveLook:
         now = self._clock.monotonic()
         self._next_news = now + max(_NEWS_S, _NEWS_TIMES * (now - began))
         return True
-
-
-class _Look:
-    """One sample while it is made: its tasks and answers by host."""
-
-    def __init__(self, began_at: datetime, number: int, hosts: Sequence[str]) -> None:
-        self.number = number
-        self.probing: dict[str, asyncio.Task[None]] = {}
-        self.probes: dict[str, NodeProbe] = {}
-        self.half = asyncio.Event()
-        self.all = asyncio.Event()
-        self.stacks_asked = False
-        self.asked: set[str] = set()
-        self.reading: list[asyncio.Task[None]] = []
-        self.stacks: dict[str, list[ProcessStacks]] = {}
-        self.whole = False
-        self._began_at = began_at
-        self._hosts = hosts
-        self._lost: set[str] = set()
-
-    def add(self, probe: NodeProbe) -> None:
-        self.probes[probe.host] = probe
-        if 2 * len(self.probes) >= len(self._hosts):
-            self.half.set()
-        self._all_told()
-
-    def lost(self, host: str) -> None:
-        """Nobody has to wait for ``host``: it is known not to answer in time."""
-        self._lost.add(host)
-        self._all_told()
-
-    def _all_told(self) -> None:
-        if len(self.probes.keys() | self._lost) == len(self._hosts):
-            self.half.set()
-            self.all.set()
-
-    def sample(self) -> Sample:
-        return Sample(
-            began_at=self._began_at,
-            probes=tuple(self.probes[host] for host in self._hosts if host in self.probes),
-            stacks=tuple(one for host in self._hosts for one in self.stacks.get(host, ())),
-            stacks_asked=self.stacks_asked,
-            whole=self.whole,
-        )
-
-
-def rank_like(probe: NodeProbe, job: str) -> tuple[NodeProcess, ...]:
-    """The processes of one node that are ranks of ``job``, or may be, at most some dozens."""
-    if probe.processes is None:
-        return ()
-    found: dict[tuple[str, int, int], NodeProcess] = {}
-    for rank in rank_processes((probe.processes,), job):
-        for process in (rank.process, *rank.perhaps):
-            if process.state not in DEAD:
-                found.setdefault(process.key, process)
-    return tuple(found.values())[:_MOST_STACKS]
-
-
-async def _happens(clock: Clock, event: asyncio.Event, limit_s: float) -> bool:
-    """Did it happen within ``limit_s``?"""
-    try:
-        await within(clock, event.wait(), max(0.0, limit_s), name="answers of the nodes")
-    except TimeoutError:
-        return event.is_set()
-    return True
-
-
-async def _all_within(clock: Clock, tasks: Sequence[asyncio.Task[None]], limit_s: float) -> None:
-    """Wait for ``tasks`` no longer than ``limit_s``; they are left to the caller."""
-
-    async def all_done() -> None:
-        await asyncio.wait(tasks)
-
-    try:
-        await within(clock, all_done(), limit_s, name="stacks of all nodes")
-    except TimeoutError:
-        return
