@@ -7,6 +7,7 @@ import pytest
 from slurmtop.model.live import LogMotion
 from slurmtop.model.nic import NicKind, NicPort
 from slurmtop.model.probe import MemoryGroup
+from slurmtop.model.process import NodeProcess
 from slurmtop.model.verdict import Confidence, State, Verdict
 from slurmtop.triage.live.judge import judge_live
 from tests.triage.live.builders import (
@@ -318,6 +319,7 @@ def test_with_a_node_that_is_silent_a_minority_of_calls_names_nobody() -> None:
 def frozen(*, states: tuple[tuple[str, str], ...] = ()) -> Verdict:
     ranks = ranks_of("stop")
     more = tuple(agent(one.at, state="T" if one.number == 2 else "S") for one in ranks)
+    more += tuple(daemon(one.at) for one in ranks)
     return sure(ranks, agents=False, more=more, node_states=states)
 
 
@@ -395,15 +397,21 @@ def test_a_rank_that_nobody_could_see_is_not_missing() -> None:
 def test_one_that_lingers_when_the_others_have_ended() -> None:
     ranks = ranks_of("teardown")
     for stacks in (True, False):
-        verdict = sure([ranks[2]], hosts=tuple(r.at for r in ranks), stacks=stacks)
+        hosts = tuple(one.at for one in ranks)
+        verdict = sure([ranks[2]], hosts=hosts, stacks=stacks, more=tuple(map(daemon, hosts)))
         assert (verdict.state, verdict.cls) == (State.HUNG, "teardown-hang")
         assert named(verdict) == {(2, "gpu03")}
+
+
+def daemon(host: str) -> NodeProcess:
+    """Slurm's own process of the step, of which nobody but root may read the environment."""
+    return process(host, 3900, ("slurmstepd: [4711.0]",), name="slurmstepd", env=None)
 
 
 def test_a_launcher_that_never_came_up() -> None:
     hosts = ("gpu01", "gpu02", "gpu03", "gpu04")
     more = tuple(agent(host) for host in hosts if host != "gpu03")
-    more += (process("gpu03", 4100, ("sleep", "900")),)
+    more += (process("gpu03", 4100, ("sleep", "900")), *map(daemon, hosts))
     verdict = sure([], agents=False, more=more, hosts=hosts)
     assert (verdict.state, verdict.cls) == (State.HUNG, "rendezvous-timeout")
     assert named(verdict) == {(None, "gpu03")}
@@ -417,6 +425,7 @@ def test_all_launchers_there_and_no_rank_yet_is_nothing_to_say() -> None:
 
 def test_an_allocation_without_a_program_is_idle() -> None:
     more = (
+        daemon("gpu01"),
         process("gpu01", 4100, ("/bin/bash", "job.sh"), step="batch"),
         process("gpu01", 4101, ("sleep", "900"), step="batch", ppid=4100),
     )
@@ -433,6 +442,14 @@ def test_all_in_one_collective_of_the_cpu_name_nobody() -> None:
     assert verdict.state is State.HUNG
     assert not verdict.culprits
     assert "the same all_reduce" in verdict.summary
+
+
+def test_a_collective_whose_transport_works_may_take_its_time() -> None:
+    ranks = world_of(4, {})
+    ranks[1].cpu = 60
+    verdict = sure(ranks)
+    assert verdict.state is State.UNKNOWN
+    assert "data may be on its way" in verdict.summary
 
 
 def test_nothing_seen_is_nothing_said() -> None:

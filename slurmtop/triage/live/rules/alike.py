@@ -82,10 +82,14 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     else:
         summary = f"all {count} wait for each other or for a lock: nothing seen names one"
     starting = all(one.doing.act is Act.STORE for one in waits) and len(waits) == len(parts.waiting)
-    whole = len(parts.waiting) == world.count > 1
+    # A large tensor on a slow network takes its time: then the threads of the transport work.
+    sends = any(one.view.change is not None and one.view.change.works for one in parts.waiting)
+    if sends:
+        summary += "; their other threads use CPUs: data may be on its way"
+    hung = len(parts.waiting) == world.count > 1 and not starting and not sends
     return LiveFinding(
-        cls="watchdog-timeout-unattributed" if whole and not starting else None,
-        state=State.HUNG if whole and not starting else State.UNKNOWN,
+        cls="watchdog-timeout-unattributed" if hung else None,
+        state=State.HUNG if hung else State.UNKNOWN,
         weight=Weight.ALIKE,
         summary=summary,
         shown=(*waiting_proof(parts.waiting), *_odd_ports(world)),

@@ -20,6 +20,7 @@ from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.roles import Parts, Role, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
 from slurmtop.triage.live.view import ProcessView, RankView, World
+from slurmtop.triage.programs import Part, part_of
 
 _MOST = 64
 
@@ -59,7 +60,12 @@ def _complete(world: World, host: str) -> bool:
     look = probe.processes if probe is not None else None
     if look is None or not look.complete or look.hidden:
         return False
-    return all(one.process.env is not None for one in world.others.get(host, ()) if _ours(one))
+    # Slurm's own daemon of the step belongs to root, and is no rank.
+    return all(
+        one.process.env is not None
+        for one in world.others.get(host, ())
+        if _ours(one) and part_of(one.process) is Part.WORK
+    )
 
 
 def _ours(one: ProcessView) -> bool:
