@@ -27,8 +27,6 @@ from slurmtop.model.trace import Traces
 PROCESSES = 2
 #: The two ends of a long log go to its child in one piece.
 _SENT_AT_ONCE = 1536 * 1024
-#: Blocks of half a megabyte come and go: the C library need not give each back to the kernel.
-_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "268435456"}
 _SCRIPT = Path(__file__).with_name("log_child.py")
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +48,7 @@ class _Child:
             self.pid = os.posix_spawn(
                 sys.executable,
                 [sys.executable, "-I", "-S", str(_SCRIPT), str(_PACKAGE_ROOT)],
-                {**os.environ, **_MEMORY},
+                dict(os.environ),
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, handle, 0),
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
