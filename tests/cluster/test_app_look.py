@@ -1,5 +1,6 @@
 """The Why tab looks at the nodes of a real training: who is named, and what is left behind."""
 
+import re
 from pathlib import Path
 
 from slurmtop.model.verdict import State
@@ -7,6 +8,9 @@ from tests.cluster.desk import Desk, meanwhile, open_desk
 from tests.cluster.fixtures import Cluster
 from tests.cluster.layout import NODES
 from tests.cluster.training import Training, trains
+
+
+_OURS = re.compile(r"slurmtop-(probe|stacks|script|request)|py-spy")
 
 
 async def _look(desk: Desk) -> None:
@@ -22,7 +26,7 @@ async def _look(desk: Desk) -> None:
 def _left_behind(cluster: Cluster) -> list[str]:
     """What of ours still runs on the nodes."""
     lines = [line for host in NODES for line in cluster.ssh(host, "ps", "-eo", "args").splitlines()]
-    return [line for line in lines if "slurmtop-" in line or "py-spy" in line]
+    return [line for line in lines if _OURS.search(line)]
 
 
 async def _nothing_left(cluster: Cluster) -> None:
