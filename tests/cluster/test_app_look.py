@@ -9,7 +9,6 @@ from tests.cluster.fixtures import Cluster
 from tests.cluster.layout import NODES
 from tests.cluster.training import Training, trains
 
-
 _OURS = re.compile(r"slurmtop-(probe|stacks|script|request)|py-spy")
 
 
