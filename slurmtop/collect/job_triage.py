@@ -7,11 +7,11 @@ what is saved before a job is cancelled.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.facts import gather_job_facts
 from slurmtop.collect.judging import judge_again
-from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.live import (
     Expect,
     LiveLook,
@@ -31,12 +31,12 @@ from slurmtop.model.job import Job
 from slurmtop.model.live import LiveFacts
 from slurmtop.model.ports import Clock, Runner
 from slurmtop.model.probe import NodeProbe
-from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Confidence, Fate, Missing, SourceFate, State, Verdict
-from slurmtop.triage.join import join
 from slurmtop.triage.live.enough import wanted
-from slurmtop.triage.logs_say import logs_say
 from slurmtop.triage.why import explain_job, known_anywhere
+
+if TYPE_CHECKING:
+    from slurmtop.model.trace import Traces
 
 #: Hears of every answer on the way that is better than the one before; never of the last one.
 OnNews = Callable[[JobFacts, Verdict], None]
@@ -191,6 +191,10 @@ class _Triage:
         return replace(facts, live=live)
 
     async def _whole_logs(self, facts: JobFacts) -> JobFacts:
+        # What parses logs is loaded by who judges them; mostly that is another process.
+        from slurmtop.triage.join import join
+        from slurmtop.triage.logs_say import logs_say
+
         traces = await read_whole_logs(self._door.runner, facts)
         only_newest = not (facts.job is not None and facts.job.restarts)
         said = logs_say(join(traces), only_newest=only_newest, now=facts.now)
@@ -224,8 +228,10 @@ def _count(probe: NodeProbe, job: str) -> int:
     return 0 if looked is None else sum(1 for one in looked.processes if one.job == job)
 
 
-async def read_whole_logs(runner: Runner, facts: JobFacts, *, whole: bool = True) -> Traces:
+async def read_whole_logs(runner: Runner, facts: JobFacts, *, whole: bool = True) -> "Traces":
     """The logs of a job that could be read, from end to end or both ends of them."""
+    from slurmtop.collect.left_behind import read_traces
+
     paths = (log.path for log in facts.logs if log.status is LogStatus.READ)
     known = tuple(dict.fromkeys(path for path in paths if path is not None))
     return await read_traces(runner, known, whole=whole)

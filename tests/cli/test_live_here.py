@@ -129,7 +129,8 @@ def test_why_of_it_sends_nobody_there(here: Here) -> None:
 def test_a_rank_that_is_stopped_is_named_after_two_looks(here: Here) -> None:
     here.quiet_for(25)
     here.ranks[2].send_signal(signal.SIGSTOP)
-    data, err = here.triage()
+    kept = str(here.log.with_name("recording"))
+    data, err = here.triage("--record", kept)
     assert (data["state"], data["class"]) == ("hung", "process-stopped"), data
     assert [(one["rank"], one["host"], one["pid"]) for one in data["culprits"]] == [
         (2, platform.node(), here.ranks[2].pid)
@@ -137,6 +138,10 @@ def test_a_rank_that_is_stopped_is_named_after_two_looks(here: Here) -> None:
     assert " s: first answer: unknown: " in err.splitlines()[0]
     assert err.splitlines()[-1].count(" s: verdict: hung: rank 2 ") == 1
     assert len([call for call in here.slurm.calls if call[0] == "sinfo"]) == 1
+    calls = len(here.slurm.calls)
+    again, _ = here.triage("--replay", kept)
+    assert (again["state"], again["culprits"]) == ("hung", data["culprits"])
+    assert len(here.slurm.calls) == calls, "a replay asks nobody"
 
 
 def test_nodes_that_are_closed_by_the_settings_are_not_asked(here: Here, tmp_path: Path) -> None:
