@@ -45,7 +45,8 @@ def find(world: World) -> Iterable[LiveFinding]:
     parts = parts_of(world)
     stands = [one for one in parts.away if one.doing.act in _STANDS]
     if stands:
-        if parts.waiting or len(stands) == world.count:
+        # Most of the others wait: else it goes on without them.
+        if 2 * len(parts.waiting) > world.count - len(stands) or len(stands) == world.count:
             yield _finding(world, parts, stands, Weight.STANDS, named=len(stands) <= _MOST_NAMED)
         return
     if not parts.away:
