@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -204,9 +205,9 @@ def test_the_demo_without_a_terminal(home: Path, slurm: StandIns) -> None:
     assert "Nothing here is real." in done.stdout
     lines = done.stdout.splitlines()
     hung = lines.index("slurmtop why 4817")
-    assert "Rank 11 never launched operation 53165" in lines[hung + 1]
-    assert lines[hung + 2].startswith("who    rank 11 on gpu04")
-    assert lines[hung + 3].startswith("proof  …/moe_4817.log:")
+    assert "rank 11 on gpu04 waits for data at train.py:88" in lines[hung + 1]
+    assert re.match(r"who    rank 11 pid \d+ on gpu04", lines[hung + 2])
+    assert lines[hung + 3].startswith("proof  stack on gpu04: ")
     failed = next(n for n, line in enumerate(lines) if line.startswith("what   failed"))
     assert lines[failed + 1].startswith("who    ")
     assert lines[failed + 2].startswith("proof  ")
