@@ -1,5 +1,7 @@
 """What a node told of one job, whatever stands in it."""
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,8 +9,10 @@ from slurmtop.model.gpu import Answer
 from slurmtop.model.probe import Activity, Counters, Library, MemoryGroup, NodeProbe, ThreadState
 from slurmtop.model.verdict import SOURCES, Fate
 from slurmtop.parse.dumps.node_probe import parse_node_probe
+from slurmtop.triage.ranks import rank_processes
 from tests.fakes import START
 
+REAL = Path(__file__).parents[3] / "fixtures" / "probe" / "waits.out"
 GROUP = "/system.slice/slurmstepd.scope/job_77/step_0/user/task_0"
 HEAD = (
     "slurmtop-probe 1",
@@ -155,6 +159,39 @@ def test_all_of_one_process() -> None:
     assert [tool.path for tool in probe.stack_tools] == ["/opt/venv/bin/py-spy"]
     assert fates(probe) == dict.fromkeys(NAMES, Fate.ANSWERED)
     assert set(NAMES) <= set(SOURCES)
+
+
+def test_a_real_answer() -> None:
+    """Six ranks that each wait in a way of their own, asked by their owner."""
+    probe = parse_node_probe(REAL.read_bytes(), "gpu01", START, job="4711")
+    assert probe.failure is None
+    assert probe.processes is not None
+    assert probe.processes.complete
+    ranks = {one.rank: one.process for one in rank_processes([probe.processes], "4711")}
+    found = {rank: probe.activity_of(process) for rank, process in ranks.items()}
+    assert {rank: (a.pid, a.state, a.wchan, a.syscall) for rank, a in found.items() if a} == {
+        0: (6, "S", "anon_pipe_read", "0"),
+        1: (7, "D", "kernel_clone", "435"),
+        2: (8, "S", "hrtimer_nanosleep", "230"),
+        3: (9, "R", "", "running"),
+        4: (10, "T", "do_signal_stop", "34"),
+        5: (11, "S", "hrtimer_nanosleep", "230"),
+    }
+    reads, stands, runs = found[0], found[4], found[3]
+    assert reads is not None
+    assert reads.open_file == "/data/run1/schedule-4711"
+    assert stands is not None
+    assert stands.first == stands.second
+    assert runs is not None
+    assert (runs.first.cpu_ticks, runs.second.cpu_ticks, runs.between_s) == (229, 266, 0.40)
+    assert {one.user for one in ranks.values()} == {"alice"}
+    assert all(group.oom_kills == 0 and group.limit_bytes is None for group in probe.memory)
+    assert fates(probe) == {
+        **dict.fromkeys(NAMES, Fate.ANSWERED),
+        "gpus": Fate.ABSENT,
+        "kernel log": Fate.REFUSED,
+        "stacks": Fate.ABSENT,
+    }
 
 
 def test_only_processes_of_the_job() -> None:
