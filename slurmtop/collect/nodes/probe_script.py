@@ -95,7 +95,8 @@ file == "status" {
 }'
 # A call and its first argument, where that may be the number of an open file.
 calls='NR % 2 { p = $0; sub(/\/.*/, "", p); next }
-  { sub(/\001$/, ""); fd = $2 ~ /^0x[0-9a-f]+$/ && length($2) < 7 ? $2 : "-"; print "Y", p, $1, fd }'
+  { sub(/\001$/, ""); fd = $2 ~ /^0x[0-9a-f]+$/ && length($2) < 7 ? $2 : "-"
+    print "Y", p, $1, fd }'
 links='{ n = index($0, " -> "); if (!n) next
   k = split(substr($0, 1, n - 1), w, " "); p = w[k]; sub(/\/.*/, "", p)
   print "L", p, hide(substr($0, n + 4, 400)) }'
