@@ -158,11 +158,6 @@ class Faults:
     def thaw(self, node: str) -> None:
         self._call("node_thaw", node=node)
 
-    def session_cpu_s(self, node: str) -> float:
-        """CPU seconds that all ended ssh sessions used on a node since its sshd began."""
-        answer = self._call("node_ticks", node=node)
-        return int(answer["ticks"]) / int(answer["per_s"])
-
     def limit_memory(self, node: str, pid: int, most_bytes: int) -> str:
         """Let a process of a node have no more memory than this; the name of the limit.
 

@@ -8,7 +8,6 @@ the kernel says who is at the other end.
 from __future__ import annotations
 
 import json
-import os
 import pwd
 import re
 import signal
@@ -43,7 +42,6 @@ from tests.cluster.inside import (
     outer_pid,
     processes_of,
     send_all,
-    used_ticks,
 )
 from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout, load_layout
 from tests.cluster.login_ssh import close_etc_ssh, open_etc_ssh
@@ -81,7 +79,6 @@ class Helper:
             "node_start": self.node_start,
             "node_freeze": self.node_freeze,
             "node_thaw": self.node_thaw,
-            "node_ticks": self.node_ticks,
             "node_state": self.node_state,
             "node_ssh": self.node_ssh,
             "login_ssh": self.login_ssh,
@@ -187,14 +184,6 @@ class Helper:
     def _thaw(self, node: str) -> None:
         send_all(job_processes(self.layout, node), signal.SIGCONT)
         record(self.layout, f"{node}.slurmd").send(signal.SIGCONT)
-
-    def node_ticks(self, request: Request) -> Answer:
-        """CPU that ended sessions of sshd used on a node since its sshd began, and the unit."""
-        node = self._choice(request, "node", NODES)
-        pid = record(self.layout, f"{node}.sshd").pid
-        if pid is None:
-            raise ClusterError(f"sshd of {node} is not running")
-        return {"ticks": used_ticks(pid), "per_s": os.sysconf("SC_CLK_TCK")}
 
     def node_ssh(self, request: Request) -> Answer:
         """How a node's sshd treats whoever comes from now on; ``cut`` ends those who are there."""

@@ -134,9 +134,3 @@ def send_all(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-
-
-def used_ticks(pid: int) -> int:
-    """CPU that the ended children of a process used, and theirs, in clock ticks."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[13]) + int(fields[14])

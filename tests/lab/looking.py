@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,11 @@ from tests.cluster.faults import Faults
 from tests.cluster.fixtures import Cluster
 from tests.cluster.layout import ClusterError
 from tests.cluster.procs import wait_until
+from tests.lab.node_cpu import NodeCpu
 from tests.lab.rows import Look
 
 #: No answer may take longer, whatever happens.
 DEADLINE_S = 90
-#: A person's session, both its halves.
-_SESSION = re.compile(r"sshd: \w+(@| \[priv\])")
 #: What slurmtop runs on a node, by its words.
 _OURS = re.compile(r"\bslurmtop-(?!cluster)|\bpy-spy\b|^sshd: \w+@")
 
@@ -41,24 +39,12 @@ class Asked:
 def look(cluster: Cluster, faults: Faults, asked: Asked) -> Look:
     """Start the command and wait for its end."""
     slurm = ",".join(sorted(cluster.states(asked.job)))
-    nodes_before, own_before = _node_cpu(cluster, faults), _own_cpu()
+    own_before = _own_cpu()
     bundle = asked.folder / f"bundle-{asked.job}-{asked.when}"
     argv = [sys.executable, "-m", "slurmtop", "triage", asked.job, "--json", "--save", str(bundle)]
     begun = time.monotonic()
-    child = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environ(asked.folder),
-    )
-    try:
-        out, told = _read(child, begun)
-        rc = child.wait(timeout=10)
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
+    with NodeCpu() as nodes:
+        rc, out, told = _run(argv, _environ(asked.folder), begun)
     took, ended = time.monotonic() - begun, time.time()
     said, left = _verdict(out), _left(cluster, faults)
     saved = (bundle / "manifest.json").is_file()
@@ -71,7 +57,7 @@ def look(cluster: Cluster, faults: Faults, asked: Asked) -> Look:
         first_s=_when(told, "(first answer|verdict)") or (round(took, 2) if said else None),
         verdict_s=_when(told, "verdict") or (round(took, 2) if said else None),
         own_cpu_s=round(_own_cpu() - own_before, 2),
-        node_cpu_s=round(_node_cpu(cluster, faults) - nodes_before, 2),
+        node_cpu_s=round(nodes.used_s, 2),
         bundle_bytes=sum(path.stat().st_size for path in bundle.rglob("*") if path.is_file()),
         saved=saved,
         in_time=saved and ended < asked.before,
@@ -79,6 +65,26 @@ def look(cluster: Cluster, faults: Faults, asked: Asked) -> Look:
         verdict=said,
         told=tuple(f"{at:.2f} {line}" for at, line in told)[-40:],
     )
+
+
+def _run(
+    argv: list[str], env: dict[str, str], begun: float
+) -> tuple[int, bytes, list[tuple[float, str]]]:
+    """Exit status, stdout, and the lines of stderr with their times."""
+    child = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+    )
+    try:
+        out, told = _read(child, begun)
+        return child.wait(timeout=10), out, told
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
 
 
 def _environ(folder: Path) -> dict[str, str]:
@@ -133,18 +139,6 @@ def _verdict(out: bytes) -> dict[str, Any] | None:
 def _own_cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _node_cpu(cluster: Cluster, faults: Faults) -> float:
-    """CPU of all sessions; one counts once the last process of it has ended, root's own too."""
-
-    def ended() -> bool:
-        everybody = [one for node in cluster.nodes for one in faults.processes(node)]
-        return not any(_SESSION.match(one.argv) for one in everybody)
-
-    with suppress(ClusterError):
-        wait_until("the end of all sessions", ended, 5, 0.2)
-    return sum(faults.session_cpu_s(node) for node in cluster.nodes)
 
 
 def _left(cluster: Cluster, faults: Faults) -> tuple[str, ...]:
