@@ -20,7 +20,7 @@ from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
 from slurmtop.triage.live.rules.node import silent_words
-from slurmtop.triage.live.view import RankView, World, worlds_of
+from slurmtop.triage.live.view import RankView, World, has_gpus, worlds_of
 from slurmtop.triage.subject import Subject, read_logs
 
 _RULES = (node, away, missing, sites, alike, working, idle)
@@ -42,12 +42,19 @@ def judge_live(facts: JobFacts) -> Verdict | None:
         return None
     if not live.two_samples:
         return _first_look(facts, worlds[0])
+    gpus = has_gpus(live) or _asked_for_gpus(facts)
+    worlds = tuple(dataclasses.replace(one, gpus=gpus) for one in worlds)
     found = [(world, best) for world in worlds if (best := _best(world)) is not None]
     if not found:
         return None
     # Of several launches at once the one that is in trouble counts.
     world, finding = max(found, key=lambda pair: (_trouble(pair[1]), pair[1].weight))
     return _verdict(facts, world, finding)
+
+
+def _asked_for_gpus(facts: JobFacts) -> bool:
+    job = facts.job
+    return job is not None and bool(job.tres is not None and job.tres.gpus)
 
 
 def _best(world: World) -> LiveFinding | None:

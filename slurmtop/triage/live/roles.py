@@ -11,6 +11,7 @@ from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.view import ProcessView, RankView, World
+from slurmtop.triage.programs import program_of
 
 #: Waits of a process for itself, by its stack.
 _BY_STACK = frozenset({Act.SLEEP, Act.READ, Act.LOCK, Act.CHILD, Act.SOCKET, Act.POLL, Act.GIL})
@@ -22,6 +23,11 @@ _LONG_WORK = frozenset(
 )
 #: Beginnings of the names that torch, gloo and NCCL give to their threads.
 _COLLECTIVE_THREADS = ("pt_gloo", "pt_nccl", "gloo_", "nccl", "pt_tcpstore")
+#: A step on GPUs takes its time: only a log quiet for so long makes a spinning rank doubtful.
+LONG_QUIET_S = 120.0
+#: GPUs that only wait for each other draw a fifth of their limit or less, whatever their use.
+WORKING_POWER = 0.4
+_LOGGERS = frozenset({"wandb-core", "wandb-service", "gpu_stats", "tensorboard", "aim", "mlflow"})
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
 
 
@@ -76,7 +82,7 @@ def role_of(world: World, one: RankView) -> Role:
     if view.always(Act.STOPPED):
         return Role.AWAY
     if motion is Motion.MOVED:
-        return Role.WORKS
+        return Role.OPEN if may_spin(world, one) else Role.WORKS
     if one.on_others:
         return Role.WAITS if motion is Motion.STILL else Role.OPEN
     if view.always(Act.DISK):
@@ -90,6 +96,23 @@ def role_of(world: World, one: RankView) -> Role:
     return Role.OPEN
 
 
+def may_spin(world: World, one: RankView) -> bool:
+    """Is a CPU in use all that is known of it? Who waits for a GPU spins on one as well."""
+    quiet, changed = world.live.log.quiet_s, one.view.change
+    if not world.gpus or quiet is None or quiet < LONG_QUIET_S or world.live.log.grew:
+        return False
+    if any(look.doing.by_stack or look.doing.act is not Act.BUSY for look in one.view.looks):
+        return False
+    if changed is not None and changed.io_grew:
+        return False
+    return not _below_works(one) and not draws_power(one)
+
+
+def draws_power(one: RankView) -> bool:
+    """Do its GPUs draw what they only draw at work, in every look?"""
+    return one.gpu_power is not None and one.gpu_power >= WORKING_POWER
+
+
 def _of_still(one: RankView) -> Role:
     view, doing = one.view, one.doing
     acts = {look.doing.act for look in view.looks}
@@ -100,7 +123,8 @@ def _of_still(one: RankView) -> Role:
             return Role.AWAY
         if acts == {Act.CHILD}:
             return Role.OPEN if _below_works(one) else Role.AWAY
-        return Role.SEEMS if acts == {Act.LOCK} and _meets_others(view) else Role.OPEN
+        seems = acts == {Act.LOCK} and _meets_others(view) and not _below_works(one)
+        return Role.SEEMS if seems else Role.OPEN
     if doing.act not in _BY_STACK:
         return Role.OPEN
     if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
@@ -132,13 +156,15 @@ def _loops(view: ProcessView) -> bool:
 
 
 def _below_works(one: RankView) -> bool:
-    """Does something work that the rank has started: a compiler, a worker of its loader?"""
+    """Does something work that the rank has started: a compiler, a worker of its loader? What
+    only tells of the rank is at work as long as the rank is there."""
     return any(
         # A new one every few seconds is a compiler, one file after the other.
         len(child.looks) < 2
         or child.motion in (Motion.MOVED, Motion.LOOPS)
         or (child.change is not None and (child.change.works or child.change.io_grew))
         for child in one.below
+        if program_of(child.process) not in _LOGGERS and child.process.name not in _LOGGERS
     )
 
 
@@ -178,10 +204,13 @@ def _same_place(view: ProcessView) -> bool:
 
 def _herd(world: World) -> frozenset[tuple[object, ...]]:
     """The place at which more than half of all ranks spin in C code, in every look: they wait there
-    for their GPUs, and so for one another, whatever the name of the call is."""
+    for their GPUs, and so for one another, whatever the name of the call is. Those that cannot run
+    at all are at no place of their own choice."""
     counts: dict[tuple[object, ...], int] = {}
+    stand = sum(one.view.always(Act.STOPPED, Act.DISK) for one in world.ranks)
+    least = max(2, (world.count - stand) // 2 + 1)
     for one in world.ranks:
         place = _place(one.doing)
         if place is not None and len(one.view.looks) > 1 and _same_place(one.view):
             counts[place] = counts.get(place, 0) + 1
-    return frozenset(place for place, count in counts.items() if 2 * count > world.count)
+    return frozenset(place for place, count in counts.items() if count >= least)

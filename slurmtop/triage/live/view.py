@@ -75,6 +75,8 @@ class RankView:
     below: tuple[ProcessView, ...] = ()
     gpu_busy: float | None = None
     """Per cent, the least of its GPUs; None where that is not known."""
+    gpu_power: float | None = None
+    """The power that its GPUs draw against their limit, 0-1, the least over the looks."""
 
     @property
     def rank(self) -> int | None:
@@ -126,6 +128,8 @@ class World:
     """All processes of the job, by node."""
     first_ranks: tuple[RankProcess, ...] = ()
     """The ranks of the first look."""
+    gpus: bool = False
+    """Has the job GPUs, as far as anything tells? Who waits for a GPU spins on a CPU."""
 
     @property
     def two(self) -> bool:
@@ -248,6 +252,28 @@ def _launches(ranks: Iterable[RankProcess]) -> list[list[RankProcess]]:
         for one in those:
             apart.setdefault(_launch_name(one), []).append(one)
         out += apart.values()
+    return _one_world(out)
+
+
+def _one_world(launches: Iterable[list[RankProcess]]) -> list[list[RankProcess]]:
+    """Scripts that start an srun a node make one world of several steps: the same meeting point,
+    one size, and no number twice."""
+    out: list[list[RankProcess]] = []
+    for ranks in launches:
+        names = {_launch_name(one) for one in ranks}
+        numbers = {one.rank for one in ranks}
+        fits = [
+            those
+            for those in out
+            if len(names) == 1
+            and None not in (*next(iter(names))[-2:], *numbers)
+            and {_launch_name(one) for one in those} == names
+            and not {one.rank for one in those} & numbers
+        ]
+        if len(fits) == 1:
+            fits[0].extend(ranks)
+        else:
+            out.append(list(ranks))
     return out
 
 
@@ -300,7 +326,8 @@ def _of_launch(
         host: Tree({one.pid: one.process for one in those}, {})
         for host, those in whole.others.items()
     }
-    busy = _gpu_busy(newest, ranks)
+    busy = _on_gpus(newest, ranks, "util_percent")
+    power = [_on_gpus(one, ranks, "power_share") for one in whole.live.samples[-2:]]
     found = []
     for one in ranks:
         view = views[one.process.key]
@@ -311,25 +338,44 @@ def _of_launch(
                 view=view,
                 below=tuple(views[child.key] for child in below if child.key in views),
                 gpu_busy=busy.get(one.process.key),
+                gpu_power=_least(each.get(one.process.key) for each in power),
             )
         )
     sizes = {one.world_size for one in ranks if one.world_size is not None}
     return replace(whole, ranks=tuple(found), size=sizes.pop() if len(sizes) == 1 else None)
 
 
-def _gpu_busy(sample: Sample, ranks: Sequence[RankProcess]) -> dict[_Key, float]:
+def _least(values: Iterable[float | None]) -> float | None:
+    """The least; None where one is not known."""
+    found = list(values)
+    known = [one for one in found if one is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def _on_gpus(sample: Sample, ranks: Sequence[RankProcess], name: str) -> dict[_Key, float]:
+    """The least ``name`` (of a GPU's sample) of the GPUs of each rank."""
     out: dict[_Key, float] = {}
     for probe in sample.probes:
         if probe.gpus is None:
             continue
-        use = {one.uuid: one.util_percent for one in probe.gpus.samples}
+        use = {one.uuid: getattr(one, name) for one in probe.gpus.samples}
         look = HostLook(host=probe.host, gpus=probe.gpus, processes=probe.processes)
         for uuid, those in ranks_by_gpu(look, ranks).items():
-            util = use.get(uuid)
-            if util is not None:
+            value = use.get(uuid)
+            if value is not None:
                 for one in those:
-                    out[one.process.key] = min(util, out.get(one.process.key, util))
+                    out[one.process.key] = min(value, out.get(one.process.key, value))
     return out
+
+
+def has_gpus(live: LiveFacts) -> bool:
+    """Do the nodes show that the job runs on GPUs, or can they not tell that it does not?"""
+    for probe in (probe for sample in live.samples for probe in sample.probes):
+        if probe.gpus is not None and probe.gpus.samples:
+            return True
+        if any(one.name == "nccl" for one in probe.libraries):
+            return True
+    return False
 
 
 def is_interactive(process: NodeProcess) -> bool:

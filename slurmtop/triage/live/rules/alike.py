@@ -9,11 +9,11 @@ from slurmtop.model.verdict import Collective, Confidence, Evidence, Missing, Ne
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, waiting_proof
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.roles import Parts, parts_of
+from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, draws_power, parts_of
 from slurmtop.triage.live.view import RankView, World
 
-#: A step on GPUs may well take as long as two looks: only a log quiet for so long speaks for more.
-_LONG_QUIET_S = 120.0
+#: A GPU that waits for another one is busy with that: at most so many per cent is rest.
+_AT_REST = 10.0
 
 
 def find(world: World) -> Iterable[LiveFinding]:
@@ -22,22 +22,50 @@ def find(world: World) -> Iterable[LiveFinding]:
         return
     if world.live.log.new_steps or world.live.log.grew:
         return
-    if _on_device(world, parts):
+    if all(map(draws_power, parts.waiting)):
+        yield _at_work(world, parts)
+    elif _on_device(world, parts):
         yield _device(world, parts)
     else:
         yield _collective(world, parts)
 
 
 def _on_device(world: World, parts: Parts) -> bool:
-    """Do they wait for GPUs, or might they, where there are some?"""
+    """Do they wait for GPUs, or might they, where there are some that have something to do?"""
+    if all(one.gpu_busy is not None and one.gpu_busy < _AT_REST for one in parts.waiting):
+        return False
     if any(one.doing.act in PERHAPS_ON_OTHERS for one in parts.waiting):
         return True
     return any(one.gpu_busy is not None for one in parts.waiting)
 
 
+def _at_work(world: World, parts: Parts) -> LiveFinding:
+    """All wait, and their GPUs draw what they draw at work: a long step."""
+    least = min(one.gpu_power or 0.0 for one in parts.waiting)
+    count = plural(len(parts.waiting), "rank")
+    text = f"power.draw: {least:.0%} of power.limit or more on the GPUs of {count}"
+    return LiveFinding(
+        cls="healthy",
+        state=State.HEALTHY,
+        weight=Weight.WORKING,
+        summary=f"all {count} wait for their GPUs, and these draw the power of work",
+        shown=(
+            Evidence(
+                family="telemetry",
+                host=parts.waiting[0].host,
+                source="nvidia-smi",
+                text=text,
+                says="GPUs that only wait for each other draw far less",
+            ),
+            *waiting_proof(parts.waiting),
+        ),
+        confidence=Confidence.LOW,
+    )
+
+
 def _device(world: World, parts: Parts) -> LiveFinding:
     quiet = world.live.log.quiet_s
-    long = quiet is not None and quiet >= _LONG_QUIET_S
+    long = quiet is not None and quiet >= LONG_QUIET_S
     count = plural(len(parts.waiting), "rank")
     since = f", and the log is quiet for {ago_text(quiet)}" if quiet is not None else ""
     return LiveFinding(

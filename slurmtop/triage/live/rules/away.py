@@ -18,7 +18,7 @@ from slurmtop.triage.live.finding import (
 )
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
-from slurmtop.triage.live.roles import Parts, parts_of, stuck_workers
+from slurmtop.triage.live.roles import Parts, may_spin, parts_of, stuck_workers
 from slurmtop.triage.live.view import RankView, World
 
 _BY_ACT = {
@@ -45,9 +45,13 @@ def find(world: World) -> Iterable[LiveFinding]:
     parts = parts_of(world)
     stands = [one for one in parts.away if one.doing.act in _STANDS]
     if stands:
-        # Most of the others wait: else it goes on without them.
-        if 2 * len(parts.waiting) > world.count - len(stands) or len(stands) == world.count:
-            yield _finding(world, parts, stands, Weight.STANDS, named=len(stands) <= _MOST_NAMED)
+        # Most of the others wait, or may: else it goes on without them.
+        waiting = len(parts.waiting) + sum(may_spin(world, one) for one in parts.open)
+        most = 2 * waiting > world.count - len(stands) and not parts.works
+        most = most or 2 * len(parts.waiting) > world.count - len(stands)
+        if most or len(stands) == world.count:
+            named = len(stands) <= _MOST_NAMED and not _shared(world, stands)
+            yield _finding(world, parts, stands, Weight.STANDS, named=named)
         return
     if not parts.away:
         parts = _with_odd_one(world, parts)
@@ -58,6 +62,14 @@ def find(world: World) -> Iterable[LiveFinding]:
     few = 2 * (len(parts.away) + _unsure(parts)) < world.count
     few = few or (world.count == 2 and len(parts.away) == 1)
     yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
+
+
+def _shared(world: World, stands: list[RankView]) -> bool:
+    """Do most ranks wait in the kernel, on several nodes? Then what they share keeps them, a file
+    system or its server, and not one of them is to blame."""
+    disk = [one for one in stands if one.doing.act is Act.DISK]
+    hosts = {one.host for one in disk}
+    return len(disk) == len(stands) and len(hosts) > 1 and 2 * len(disk) > world.count
 
 
 def _unsure(parts: Parts) -> int:
@@ -118,7 +130,10 @@ def _finding(
     who = first.name if len(alike) == 1 else f"{len(alike)} ranks ({ranks_of(alike)})"
     waits = _waits_text(parts)
     unseen = world.count - len(parts.away) - len(parts.waiting)
-    if not named and unseen > 0:
+    if weight is Weight.STANDS and not named and _shared(world, those):
+        hosts = len({one.host for one in those})
+        waits += f"; on {hosts} nodes at once: what they share keeps them, and nobody is named"
+    elif not named and unseen > 0:
         waits += f"; of {plural(unseen, 'rank')} too little is known, so nobody is named"
     return LiveFinding(
         cls=cls,

@@ -1,6 +1,7 @@
 """Ranks without a process: dead, not started, or done while the others are still closing down."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.text import visible
@@ -17,7 +18,7 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act, Phase
-from slurmtop.triage.live.roles import Parts, Role, parts_of, role_of
+from slurmtop.triage.live.roles import Parts, Role, may_spin, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
 from slurmtop.triage.live.view import ProcessView, RankView, World
 from slurmtop.triage.programs import Part, part_of
@@ -31,7 +32,7 @@ def find(world: World) -> Iterable[LiveFinding]:
     if not world.ranks:
         yield from _no_rank_yet(world)
         return
-    unseen = _unseen(world)
+    unseen = without_process(world)
     if not unseen:
         yield from _closing(world, parts_of(world))
         return
@@ -41,9 +42,15 @@ def find(world: World) -> Iterable[LiveFinding]:
         yield _lingering(world, unseen, left)
     elif not parts.works and not parts.open and parts.waiting:
         yield from _gone(world, unseen, parts)
+    elif not parts.works and not parts.away and all(may_spin(world, one) for one in parts.open):
+        # The kernel has told the end of one; the others use CPUs, as who waits for a GPU does.
+        killed = {host for rank in unseen if (host := _host_of(world, rank))}
+        if len(unseen) == 1 and any(_oom_kills(world, host) for host in killed):
+            spin = replace(parts, seems=(*parts.seems, *parts.open), open=())
+            yield from _gone(world, unseen, spin)
 
 
-def _unseen(world: World) -> tuple[int, ...]:
+def without_process(world: World) -> tuple[int, ...]:
     """The numbers of the ranks without a process; empty where nobody can say."""
     numbers = [one.rank for one in world.ranks]
     size = world.size

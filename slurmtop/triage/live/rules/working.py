@@ -9,13 +9,15 @@ from slurmtop.triage.live.finding import (
     LiveFinding,
     Weight,
     at_text,
+    numbers_text,
     proofs,
     ranks_of,
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.motion import Motion
-from slurmtop.triage.live.roles import Parts, parts_of
+from slurmtop.triage.live.roles import Parts, may_spin, parts_of
+from slurmtop.triage.live.rules.missing import without_process
 from slurmtop.triage.live.view import RankView, World
 
 
@@ -62,9 +64,13 @@ def _working(world: World, parts: Parts) -> LiveFinding:
     phase = next(iter(phases)) if len(phases) == 1 else None
     all_of_them = len(works) == len(world.ranks)
     sure = all_of_them or phase is not None or any(_surely(one) for one in works)
-    healthy = sure and not parts.away
+    lost = without_process(world)
+    healthy = sure and not parts.away and not lost
     about = f" at {phase.value}" if phase is not None else ""
-    if all_of_them:
+    if lost:
+        has = "has" if len(lost) == 1 else "have"
+        summary = f"{numbers_text(lost)} {has} no process any more; {ranks_of(works)} move{about}"
+    elif all_of_them:
         summary = f"all {len(works)} ranks move{about}"
     else:
         summary = f"{ranks_of(works)} {'is' if len(works) == 1 else 'are'} at work{about}"
@@ -78,7 +84,7 @@ def _working(world: World, parts: Parts) -> LiveFinding:
         cls="healthy" if healthy else None,
         state=State.HEALTHY if healthy else State.UNKNOWN,
         weight=Weight.WORKING,
-        summary=_since(world) + summary if healthy else summary + _doubt(parts),
+        summary=_since(world) + summary if healthy or lost else summary + _doubt(parts),
         shown=_shown(parts),
         confidence=Confidence.MEDIUM if healthy else Confidence.LOW,
     )
@@ -123,6 +129,12 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     waits = f"{ranks_of(parts.waiting)} {verb}; " if parts.waiting else ""
     where = at_text(first)
     act = first.doing.act.value
+    lost = without_process(world)
+    if lost:
+        waits = f"{numbers_text(lost)} {'has' if len(lost) == 1 else 'have'} no process; {waits}"
+    spin = [one for one in parts.open if may_spin(world, one)]
+    if len(spin) > 1 and first in spin:
+        act = f"and {len(spin) - 1} more use CPUs, as who waits for a GPU does too"
     return LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.UNSURE,
