@@ -1,0 +1,48 @@
+"""One situation of an examination, and what may be said of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slurmtop.model.facts import JobFacts
+from tests.triage.live.examined import Build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """``may``: ranks, hosts or pids that may be named; ``must``: somebody has to be."""
+
+    name: str
+    facts: Callable[[], JobFacts]
+    states: str
+    classes: tuple[str | None, ...] | None = None
+    may: frozenset[int | str] = frozenset()
+    must: bool = False
+
+
+def case(
+    name: str,
+    build: Build,
+    states: str,
+    classes: tuple[str | None, ...] | None = None,
+    may: set[int | str] | None = None,
+    must: bool = False,
+) -> Case:
+    return Case(
+        name=name,
+        facts=build.facts,
+        states=states,
+        classes=classes,
+        may=frozenset(may or ()),
+        must=must,
+    )
+
+
+def rank_of(facts: JobFacts, host: str | None, pid: int | None) -> int | None:
+    """The rank of a process, by its environment."""
+    for sample in facts.live.samples if facts.live is not None else ():
+        probe = sample.probe_of(host or "")
+        for one in probe.processes.processes if probe is not None and probe.processes else ():
+            told = one.variable("RANK") or one.variable("OMPI_COMM_WORLD_RANK")
+            if one.pid == pid and told is not None:
+                return int(told)
+    return None

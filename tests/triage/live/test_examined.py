@@ -1,0 +1,39 @@
+"""Situations that were written down before the rules were read, each with what may be said of it.
+
+Who is innocent is not named, what is well is not called hung, and where proof is there somebody is
+named.
+"""
+
+import pytest
+
+from slurmtop.model.verdict import Culprit, State, Verdict
+from slurmtop.triage.why import explain_job
+from tests.triage.live.examined_bare import without_stacks
+from tests.triage.live.examined_case import Case, rank_of
+from tests.triage.live.examined_hangs import with_stacks
+from tests.triage.live.examined_odd import odd
+from tests.triage.live.examined_well import well
+
+CASES = (*with_stacks(), *without_stacks(), *well(), *odd())
+
+
+def wrongly_named(case: Case, verdict: Verdict) -> list[Culprit]:
+    facts = case.facts()
+    wrong = []
+    for one in verdict.culprits:
+        ranks = {one.rank, rank_of(facts, one.host, one.pid)} - {None}
+        names: set[int | str | None] = {*ranks} or {one.host}
+        if not names & case.may:
+            wrong.append(one)
+    return wrong
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_verdict_is_one_that_may_be_given(case: Case) -> None:
+    verdict = explain_job(case.facts())
+    assert verdict.state.value in case.states.split(), verdict.summary
+    assert case.classes is None or verdict.cls in case.classes, verdict.summary
+    assert not wrongly_named(case, verdict), verdict.summary
+    assert verdict.culprits or not case.must, verdict.summary
+    if verdict.state is not State.HUNG:
+        assert not verdict.culprits
