@@ -20,6 +20,8 @@ _SELDOM_A_S = 2.5
 _IDLE_SHARE = 0.02
 #: Fewer bytes than these are a line in a log.
 _SOME_BYTES = 65_536
+#: Who wakes up by a clock only to look whether something has ended uses no more than this.
+_POLLING_SHARE = 0.05
 #: What was put on a CPU at most so often did not move at all: somebody looked at it.
 _AT_REST = 1
 
@@ -125,7 +127,8 @@ def motion_of(first: Doing, last: Doing, changed: Change | None) -> Motion:
     if asleep and changed is not None and changed.same_state:
         return Motion.STILL
     if asleep is False:
-        return Motion.MOVED
+        napping = first.act is last.act is Act.SLEEP and changed is not None and _polls(changed)
+        return Motion.UNKNOWN if napping else Motion.MOVED
     return Motion.UNKNOWN
 
 
@@ -136,6 +139,8 @@ def _at_one_place(first: Doing, last: Doing, changed: Change | None, asleep: boo
             return Motion.UNKNOWN
         if asleep or _waits_busily(changed):
             return Motion.STILL
+        if _polls(changed):
+            return Motion.UNKNOWN
         return Motion.MOVED
     if asleep:
         return Motion.STILL
@@ -145,6 +150,12 @@ def _at_one_place(first: Doing, last: Doing, changed: Change | None, asleep: boo
     if last.act in (Act.BUSY, Act.GIL) or first.act in (Act.BUSY, Act.GIL):
         return Motion.LOOPS
     return Motion.MOVED
+
+
+def _polls(changed: Change) -> bool:
+    """Does it do little more than wake up again and again? So NCCL waits where waits block."""
+    share = changed.main_share if changed.main_share is not None else changed.cpu_share
+    return share is not None and share <= _POLLING_SHARE
 
 
 def _waits_busily(changed: Change) -> bool:

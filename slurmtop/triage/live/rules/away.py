@@ -1,6 +1,7 @@
 """Ranks that stand still and wait for nobody, while the others wait for them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
@@ -35,6 +36,9 @@ _BY_PHASE = {
 _ORDER = ("process-stopped", "io-stuck", "gil-held")
 #: The kernel itself does not let these run: nobody else's wait is needed as proof.
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
+#: What comes to its end by itself, sooner or later.
+_TAKES_TIME = frozenset({Act.SLEEP, Act.LOCK, Act.SOCKET, Act.POLL, Act.CHILD, Act.BUSY, Act.OWN})
+_ITS_TURN_S = 300.0
 _MOST_NAMED = 64
 _SHOWN = 2
 
@@ -61,7 +65,28 @@ def find(world: World) -> Iterable[LiveFinding]:
     whole = len(parts.away) + len(parts.waiting) == world.count
     few = 2 * (len(parts.away) + _unsure(parts)) < world.count
     few = few or (world.count == 2 and len(parts.away) == 1)
-    yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
+    found = _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
+    if may_be_its_turn(world, parts):
+        words = "it may be its turn, a later look tells"
+        summary = f"{found.summary}: {words}"
+        found = replace(found, state=State.UNKNOWN, cls=None, culprits=(), summary=summary, next=())
+    yield found
+
+
+def may_be_its_turn(world: World, parts: Parts) -> bool:
+    """Do the others wait on purpose? All come together before they start, however long one of them
+    loads; and what only the first rank does (an upload, figures) the others await in a barrier."""
+    quiet = world.live.log.quiet_s
+    if quiet is None or quiet >= _ITS_TURN_S or not parts.waits:
+        return False
+    loads = all(one.doing.act in _TAKES_TIME for one in parts.away)
+    if not loads or any(one.doing.phase in _BY_PHASE for one in parts.away):
+        return False
+    if all(one.doing.act is Act.STORE for one in parts.waits):
+        return not any(one.doing.act is Act.SLEEP for one in parts.away)
+    one = parts.away[0]
+    at_barrier = all("barrier" in (other.doing.op or "") for other in parts.waits)
+    return len(parts.away) == 1 and one.rank == 0 and at_barrier
 
 
 def _shared(world: World, stands: list[RankView]) -> bool:

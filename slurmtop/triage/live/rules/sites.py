@@ -11,6 +11,19 @@ from slurmtop.triage.live.roles import parts_of
 from slurmtop.triage.live.view import RankView, World
 
 _MOST_SITES = 4
+#: One rank gives or takes, and the others need not wait for each other: who has given its part goes
+#: on to the next call, and who still waits may be waiting for another one's part.
+_ROOTED = frozenset(
+    {
+        "broadcast",
+        "broadcast_object_list",
+        "reduce",
+        "gather",
+        "gather_object",
+        "scatter",
+        "scatter_object_list",
+    }
+)
 
 
 def find(world: World) -> Iterable[LiveFinding]:
@@ -34,6 +47,7 @@ def find(world: World) -> Iterable[LiveFinding]:
     whole = len(waits) == world.count and not world.silent
     odd = sides[1] if len(sides) == 2 and 2 * len(sides[1]) < len(waits) else []
     mismatch = len(ops) > 1
+    plain = plain and not ops & _ROOTED
     named = odd if mismatch and plain and whole and world.count > 2 else []
     yield LiveFinding(
         cls="collective-op-mismatch" if mismatch else "collective-order-skew",
