@@ -62,6 +62,8 @@ class Do:
     argv: tuple[str, ...] = ("python", "train.py")
     gone: bool = False
     no_stack: bool = False
+    wakes: float | None = None
+    """How often a second the main thread is put on a CPU; None: as its state says."""
 
 
 def spins(*calls: str, then: Stack | None = None, **more: object) -> Do:
@@ -87,7 +89,7 @@ class Build:
     stacks: bool = True
     looks: int = 2
     apart: float = 6.0
-    quiet: float = 400.0
+    quiet: float | None = 400.0
     grew: bool | None = False
     steps: bool = False
     age: float = 10_800.0
@@ -134,12 +136,12 @@ def facts_of(*parts: Build) -> JobFacts:
     nodes = LiveFacts(
         job="4711", hosts=tuple(hosts), samples=tuple(samples), log=motion, node_states=a.states
     )
-    said = say(a.text) if a.text else None
+    said = say(a.text) if a.text and a.quiet is not None else None
     changes = {"nodes": ",".join(hosts), "node_count": len(hosts)}
     changes |= {"start": NOW - timedelta(seconds=a.age + 30)}
     return live(
         a.slurm,
-        logs=(log(quiet_s=a.quiet),),
+        logs=(log(quiet_s=a.quiet),) if a.quiet is not None else (),
         logs_say=said,
         live=nodes,
         job_changes=changes,
@@ -251,6 +253,8 @@ class _Node:
 
     def _active(self, do: Do, pid: int, begun: int, a: Build) -> Activity:
         base = 50.0 + self.nth * a.apart
+        usual = 3.0 if do.state == "R" else 1.0 if do.cpu else 0.0
+        wakes = usual if do.wakes is None else do.wakes
 
         def count(t: float) -> Counters:
             return Counters(
@@ -259,7 +263,7 @@ class _Node:
                 written_bytes=10**9 + int(do.write * t),
                 read_chars=2 * 10**9 + int((do.read + do.chars) * t),
                 written_chars=2 * 10**9 + int(do.write * t),
-                switches=40_000 + int((3 if do.state == "R" else 1 if do.cpu else 0) * t),
+                switches=40_000 + int(wakes * t),
             )
 
         calls = {"R": "running"}.get(do.state, _call(do.wchan))
@@ -333,10 +337,8 @@ class _Node:
         told |= {"memory events": Fate.ANSWERED, "kernel log": Fate.REFUSED}
         told |= {"stacks": Fate.ANSWERED if a.stacks else Fate.REFUSED}
         told |= {"gpus": Fate.ANSWERED if a.gpu else Fate.ABSENT, "network ports": Fate.ABSENT}
-        if self.host in a.gpu_silent:
-            told["gpus"] = Fate.TIMED_OUT
-        if self.host in a.kernel:
-            told["kernel log"] = Fate.ANSWERED
+        told |= {"gpus": Fate.TIMED_OUT} if self.host in a.gpu_silent else {}
+        told |= {"kernel log": Fate.ANSWERED} if self.host in a.kernel else {}
         nics: tuple[NicPort, ...] = ()
         if a.ports is not None:
             told["network ports"] = Fate.ANSWERED
@@ -346,7 +348,6 @@ class _Node:
             told |= {"environment": Fate.REFUSED, "activity": Fate.REFUSED}
         gpus = NodeGpus(host=self.host, samples=tuple(self.gpus), processes=tuple(self.on_gpu))
         pids = tuple(one.pid for one in self.processes)
-        kills = a.oom.get(self.host, 0)
         return NodeProbe(
             host=self.host,
             at=self.at,  # type: ignore[arg-type]
@@ -354,7 +355,7 @@ class _Node:
             node_at=self.at,  # type: ignore[arg-type]
             processes=look,
             activity=tuple(self.activity),
-            memory=(MemoryGroup(path="/job_4711", pids=pids, oom_kills=kills),),
+            memory=(MemoryGroup(path="/job_4711", pids=pids, oom_kills=a.oom.get(self.host, 0)),),
             gpus=gpus if a.gpu and self.host not in a.gpu_silent else None,
             nics=nics,
             kernel_lines=a.kernel.get(self.host, ()),

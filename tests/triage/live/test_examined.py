@@ -12,9 +12,18 @@ from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
 from tests.triage.live.examined_hangs import with_stacks
 from tests.triage.live.examined_odd import odd
+from tests.triage.live.examined_second import elsewhere
+from tests.triage.live.examined_second_well import not_a_fault
 from tests.triage.live.examined_well import well
 
-CASES = (*with_stacks(), *without_stacks(), *well(), *odd())
+CASES = (
+    *with_stacks(),
+    *without_stacks(),
+    *well(),
+    *odd(),
+    *elsewhere(),
+    *not_a_fault(),
+)
 
 
 def wrongly_named(case: Case, verdict: Verdict) -> list[Culprit]:
