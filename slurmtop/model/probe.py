@@ -6,6 +6,7 @@ this moment. Whether anything moved *between* two looks is told by two probes.
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from slurmtop.model.gpu import NodeGpus
 from slurmtop.model.nic import NicPort
@@ -107,6 +108,39 @@ class Library:
     source: str = ""
 
 
+class KernelSays(StrEnum):
+    """What a line of a kernel log is about."""
+
+    MEMORY = "memory ran out"
+    CRASH = "a crash"
+    XID = "an Xid"
+    BLOCKED = "a task that is blocked"
+    LINK = "a network link"
+    STORAGE = "a server of files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLine:
+    """One line of a node's kernel log that tells something of a process, a card or a server.
+
+    ``at`` is its time by our clock, None where the line has none that can be compared. ``pid`` and
+    ``name`` are the process (or thread) that it names, by the kernel's own numbers; ``cgroup`` the
+    one whose memory ran out. ``code`` is that of an Xid (a lost card: 79). ``subject`` is the link
+    or the server; ``mended``: it says that the link is up, or that the server answers again.
+    """
+
+    text: str
+    says: KernelSays
+    at: datetime | None = None
+    pid: int | None = None
+    name: str | None = None
+    cgroup: str = ""
+    code: int | None = None
+    bus_id: str | None = None
+    subject: str | None = None
+    mended: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProbe:
     """One node, looked at once for one job.
@@ -114,8 +148,10 @@ class NodeProbe:
     ``at`` is when it was asked, by our clock; ``node_at`` its own clock. ``failure``: it did not
     answer at all, and everything else is empty and means nothing. Each part has its fate in
     ``fates``; a part whose fate is not ANSWERED is unknown, never empty. ``kernel_lines`` are the
-    raw lines of its kernel log that may matter, newest last. ``ticks_per_s`` is the unit of
-    ``cpu_ticks``; ``cpus`` how many the node has, ``arch`` as ``uname -m`` prints it.
+    raw lines of its kernel log that may matter, newest last; ``kernel`` those of them that were
+    understood. ``kernel_pids``: are the pids of the look those that the kernel names? No where it
+    was made inside a pid namespace; None: not known. ``ticks_per_s`` is the unit of ``cpu_ticks``;
+    ``cpus`` how many the node has, ``arch`` as ``uname -m`` prints it.
     """
 
     host: str
@@ -128,6 +164,8 @@ class NodeProbe:
     gpus: NodeGpus | None = None
     nics: tuple[NicPort, ...] = ()
     kernel_lines: tuple[str, ...] = ()
+    kernel: tuple[KernelLine, ...] = ()
+    kernel_pids: bool | None = None
     libraries: tuple[Library, ...] = ()
     ptrace_scope: int | None = None
     stack_tools: tuple[StackTool, ...] = ()

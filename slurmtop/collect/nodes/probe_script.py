@@ -56,6 +56,8 @@ now() { read -r up idle </proc/uptime; up=${up%.*}${up#*.}; up=${up#0}; }
 now; begun=$up
 echo 'slurmtop-probe 1'
 PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin; TZ=UTC; export PATH TZ
+# Are the pids here those that the kernel log names?
+echo "M pids $(readlink /proc/self/ns/pid 2>/dev/null)"
 job=$1 sudo=$2; shift; [ $# = 0 ] || shift; words="$*"; set -- "$job"
 """.strip()
 

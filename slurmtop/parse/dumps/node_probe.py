@@ -4,6 +4,7 @@ A line is a letter, mostly a pid, and values; a newline inside of a value is the
 print has a letter before each line too, so none of it can be taken for another part::
 
     slurmtop-probe 1
+    M pids pid:[4026531836]
     M cs1 156039
     S 4711 63457 4700 S python3
     B 4711 1 63457 S 912
@@ -21,8 +22,9 @@ print has a letter before each line too, so none of it can be taken for another 
     F kernel 0
     end
 
-``S`` and its like are those of ``parse/dumps/probe.py``. ``M cs1``, ``cs2``: when the counters
-were read, in hundredths of a second since boot. ``B``: which reading, start, state, ticks. ``J``:
+``S`` and its like are those of ``parse/dumps/probe.py``. ``M pids``: the
+namespace of its pids. ``M cs1``, ``cs2``: when the counters were read, in hundredths of a second
+since boot. ``B``: which reading, start, state, ticks. ``J``:
 reading, ``rchar``, ``wchar``, ``read_bytes``, ``write_bytes``. ``V``: reading, context switches,
 who traces it. ``W``: wchan. ``Y``: system call, and its first argument where that may be the number
 of a file. ``L``: that file. ``H`` and ``h``: of one thread. ``o`` and ``O``: where memory is
@@ -48,6 +50,7 @@ from slurmtop.model.probe import (
 )
 from slurmtop.model.process import NodeProcess, NodeProcesses
 from slurmtop.model.snapshot import Failure
+from slurmtop.parse.dumps.kernel_lines import own_pids, parse_kernel_lines
 from slurmtop.parse.dumps.probe import number, parse_processes
 from slurmtop.parse.dumps.probe_fates import Ended, fates_of
 from slurmtop.parse.dumps.stack_tools import parse_stack_tools
@@ -143,6 +146,10 @@ def parse_node_probe(
         gpus=gpus,
         nics=nics,
         kernel_lines=kernel,
+        kernel=parse_kernel_lines(
+            kernel, at=at, node_at=look.node_at, uptime_s=_hundredths(told.node.get("cs1", ""))
+        ),
+        kernel_pids=own_pids(told.node.get("pids", "")),
         libraries=tuple(one for one in told.libraries if one.pid in own),
         ptrace_scope=look.ptrace_scope,
         stack_tools=stack_tools,
@@ -355,6 +362,11 @@ def _library(pid: int, rest: str) -> list[Library]:
     if found is None:
         return []
     return [Library(pid=pid, name=name, version=found["v"], source=path[:_TEXT_CHARS])]
+
+
+def _hundredths(text: str) -> float | None:
+    found = number(text)
+    return None if found is None else found / 100
 
 
 def _cpus(text: str) -> int | None:

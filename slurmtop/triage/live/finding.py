@@ -59,6 +59,8 @@ class LiveFinding:
     culprits: tuple[Culprit, ...] = ()
     shown: tuple[Evidence, ...] = ()
     against: tuple[Evidence, ...] = ()
+    perhaps: tuple[Evidence, ...] = ()
+    """What may have to do with it, and proves nothing."""
     collective: Collective | None = None
     confidence: Confidence | None = None
     missing: tuple[Missing, ...] = ()

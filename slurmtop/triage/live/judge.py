@@ -19,6 +19,7 @@ from slurmtop.triage.live.enough import wanted
 from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
+from slurmtop.triage.live.rules.kernel import with_kernel
 from slurmtop.triage.live.rules.node import silent_words
 from slurmtop.triage.live.view import RankView, World, has_gpus, worlds_of
 from slurmtop.triage.subject import Subject, read_logs
@@ -43,13 +44,14 @@ def judge_live(facts: JobFacts) -> Verdict | None:
     if not live.two_samples:
         return _first_look(facts, worlds[0])
     gpus = has_gpus(live) or _asked_for_gpus(facts)
-    worlds = tuple(dataclasses.replace(one, gpus=gpus) for one in worlds)
+    began = Subject(facts).start
+    worlds = tuple(dataclasses.replace(one, gpus=gpus, started_at=began) for one in worlds)
     found = [(world, best) for world in worlds if (best := _best(world)) is not None]
     if not found:
         return None
     # Of several launches at once the one that is in trouble counts.
     world, finding = max(found, key=lambda pair: (_trouble(pair[1]), pair[1].weight))
-    return _verdict(facts, world, finding)
+    return _verdict(facts, world, with_kernel(world, finding))
 
 
 def _asked_for_gpus(facts: JobFacts) -> bool:
@@ -123,7 +125,7 @@ def _verdict(facts: JobFacts, world: World, finding: LiveFinding) -> Verdict:
         since=logs[0].mtime if logs and hung else None,
         culprits=finding.culprits if hung else (),
         collective=finding.collective,
-        evidence=_once(finding.shown)[:EVIDENCE_LIMIT],
+        evidence=_once((*finding.shown, *finding.perhaps))[:EVIDENCE_LIMIT],
         against=(*finding.against, *_telemetry(world, finding)),
         missing=_missing(world, finding),
         next=_next(subject, finding),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from slurmtop.model.live import LiveFacts, Sample
 from slurmtop.model.look import HostLook
@@ -128,6 +129,8 @@ class World:
     """All processes of the job, by node."""
     first_ranks: tuple[RankProcess, ...] = ()
     """The ranks of the first look."""
+    started_at: datetime | None = None
+    """When the job's newest run began, by Slurm."""
     gpus: bool = False
     """Has the job GPUs, as far as anything tells? Who waits for a GPU spins on a CPU."""
 

@@ -20,6 +20,7 @@ from slurmtop.triage.live.finding import (
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.roles import Parts, Role, may_spin, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
+from slurmtop.triage.live.rules.kernel import killed_for_memory
 from slurmtop.triage.live.view import ProcessView, RankView, World
 from slurmtop.triage.programs import Part, part_of
 
@@ -186,7 +187,8 @@ def _host_of(world: World, rank: int) -> str | None:
 
 def _oom_kills(world: World, host: str) -> bool:
     probe = world.probe(host)
-    return probe is not None and any((one.oom_kills or 0) > 0 for one in probe.memory)
+    counted = probe is not None and any((one.oom_kills or 0) > 0 for one in probe.memory)
+    return counted or killed_for_memory(world, host)
 
 
 def _memory(world: World, hosts: Sequence[str]) -> tuple[Evidence, ...]:
