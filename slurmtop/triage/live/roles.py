@@ -88,7 +88,7 @@ def role_of(world: World, one: RankView) -> Role:
     if view.always(Act.DISK):
         return Role.AWAY if motion is Motion.STILL else Role.OPEN
     if motion is Motion.STILL:
-        return _of_still(one)
+        return _of_still(world, one)
     if motion is Motion.LOOPS:
         return Role.AWAY if _loops(view) else Role.OPEN
     if view.doing.act in PERHAPS_ON_OTHERS and _same_place(view):
@@ -113,7 +113,7 @@ def draws_power(one: RankView) -> bool:
     return one.gpu_power is not None and one.gpu_power >= WORKING_POWER
 
 
-def _of_still(one: RankView) -> Role:
+def _of_still(world: World, one: RankView) -> Role:
     view, doing = one.view, one.doing
     acts = {look.doing.act for look in view.looks}
     if doing.act in PERHAPS_ON_OTHERS:
@@ -130,7 +130,9 @@ def _of_still(one: RankView) -> Role:
     if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
         # A line of the program below which C code waits: it may be the wait for a collective.
         return Role.SEEMS if doing.act is Act.LOCK and _meets_others(view) else Role.OPEN
-    return Role.WORKS if _below_works(one) else Role.AWAY
+    if _below_works(one):
+        return Role.WORKS
+    return Role.OPEN if _below_unknown(world, one) else Role.AWAY
 
 
 def _meets_others(view: ProcessView) -> bool:
@@ -163,9 +165,30 @@ def _below_works(one: RankView) -> bool:
         len(child.looks) < 2
         or child.motion in (Motion.MOVED, Motion.LOOPS)
         or (child.change is not None and (child.change.works or child.change.io_grew))
+        for child in _serving(one)
+    )
+
+
+def _below_unknown(world: World, one: RankView) -> bool:
+    """May it have started something of which nobody can say whether it works?"""
+    probe = world.probe(one.host)
+    look = probe.processes if probe is not None else None
+    if look is not None and not look.complete and one.doing.act in (Act.POLL, Act.CHILD):
+        return True
+    return any(
+        child.change is None or (child.change.cpu_share is None and child.change.asleep is None)
+        for child in _serving(one)
+        if len(child.looks) > 1
+    )
+
+
+def _serving(one: RankView) -> list[ProcessView]:
+    """What it has started, without what only tells of it."""
+    return [
+        child
         for child in one.below
         if program_of(child.process) not in _LOGGERS and child.process.name not in _LOGGERS
-    )
+    ]
 
 
 def stuck_workers(one: RankView) -> tuple[ProcessView, ...]:

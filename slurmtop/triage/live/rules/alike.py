@@ -66,6 +66,8 @@ def _at_work(world: World, parts: Parts) -> LiveFinding:
 def _device(world: World, parts: Parts) -> LiveFinding:
     quiet = world.live.log.quiet_s
     long = quiet is not None and quiet >= LONG_QUIET_S
+    # Of a rank that was not seen, or whose GPU computes, the others may be waiting.
+    long = long and len(parts.waiting) == world.count and not any(map(draws_power, parts.waiting))
     count = plural(len(parts.waiting), "rank")
     since = f", and the log is quiet for {ago_text(quiet)}" if quiet is not None else ""
     return LiveFinding(

@@ -218,6 +218,8 @@ def _no_rank_yet(world: World) -> Iterable[LiveFinding]:
     without = [host for host in hosts if host not in world.agents]
     if not world.agents or not without or not world.seen_whole:
         return
+    if not all(_complete(world, host) for host in hosts):
+        return
     started = {one.process.host for one in world.first_ranks}
     if started - set(without) or len(world.agents) < 1:
         # Ranks ran at the first look: it is between two attempts, or about to end.

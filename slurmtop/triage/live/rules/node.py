@@ -13,7 +13,7 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.roles import Parts, parts_of
+from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
 from slurmtop.triage.live.view import ProcessView, World, all_stopped
 
 #: Processes that outlive a freeze, or belong to whoever looks.
@@ -105,7 +105,10 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
             missing=missing,
         )
         return
-    hung = len(silent) == 1 and 2 * len(parts.waiting) > world.count > 2
+    # Its ranks may well be at work, with an evaluation or a long step.
+    quiet = world.live.log.quiet_s or 0.0
+    surely = [one for one in parts.waits if "barrier" not in (one.doing.op or "barrier")]
+    hung = len(silent) == 1 and 2 * len(surely) > world.count > 2 and quiet >= LONG_QUIET_S
     yield LiveFinding(
         state=State.HUNG if hung else State.UNKNOWN,
         weight=Weight.ALIKE,
