@@ -11,11 +11,14 @@ from slurmtop.triage.why import explain_job
 from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
 from tests.triage.live.examined_hangs import with_stacks
+from tests.triage.live.examined_less import less
 from tests.triage.live.examined_odd import odd
 from tests.triage.live.examined_second import elsewhere
 from tests.triage.live.examined_second_well import not_a_fault
 from tests.triage.live.examined_well import well
 
+#: How often something is taken away from each.
+LOOKS = 4
 CASES = (
     *with_stacks(),
     *without_stacks(),
@@ -24,6 +27,9 @@ CASES = (
     *elsewhere(),
     *not_a_fault(),
 )
+
+#: With more nodes it is the same and takes longer.
+SMALL = tuple(case for case in CASES if not case.name.removesuffix("-bare").endswith("-512"))
 
 
 def wrongly_named(case: Case, verdict: Verdict) -> list[Culprit]:
@@ -46,3 +52,14 @@ def test_the_verdict_is_one_that_may_be_given(case: Case) -> None:
     assert verdict.culprits or not case.must, verdict.summary
     if verdict.state is not State.HUNG:
         assert not verdict.culprits
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_whatever_is_lost_nobody_innocent_is_named(case: Case) -> None:
+    facts = case.facts()
+    for nth in range(LOOKS):
+        poorer, lost = less(facts, f"{case.name} {nth}")
+        verdict = explain_job(poorer)
+        assert not wrongly_named(case, verdict), (lost, verdict.summary)
+        if "hung" not in case.states:
+            assert verdict.state is not State.HUNG, (lost, verdict.summary)
