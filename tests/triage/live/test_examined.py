@@ -15,6 +15,7 @@ from tests.triage.live.examined_less import less
 from tests.triage.live.examined_odd import odd
 from tests.triage.live.examined_second import elsewhere
 from tests.triage.live.examined_second_well import not_a_fault
+from tests.triage.live.examined_third import third
 from tests.triage.live.examined_well import well
 
 #: How often something is taken away from each.
@@ -26,6 +27,7 @@ CASES = (
     *odd(),
     *elsewhere(),
     *not_a_fault(),
+    *third(),
 )
 
 #: With more nodes it is the same and takes longer.
