@@ -71,20 +71,19 @@ def _run(
     argv: list[str], env: dict[str, str], begun: float
 ) -> tuple[int, bytes, list[tuple[float, str]]]:
     """Exit status, stdout, and the lines of stderr with their times."""
-    child = subprocess.Popen(
+    with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=env,
-    )
-    try:
-        out, told = _read(child, begun)
-        return child.wait(timeout=10), out, told
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
+    ) as child:
+        try:
+            out, told = _read(child, begun)
+            return child.wait(timeout=10), out, told
+        finally:
+            if child.poll() is None:
+                child.kill()
 
 
 def _environ(folder: Path) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """CPU that commands of ssh sessions use on the nodes, seen from the machine that holds them all.
 
 sshd does not tell it: what its sessions used is lost with them. So each command of a session (the
-child of a user's sshd) is looked at ten times a second; its own time and that of all children that
-it has waited for are in ``/proc``. What it used after the last look is missing, a tenth of a second
-at most.
+child of a user's sshd) is looked at ten times a second, with all that descends from it: the time of
+each, and of all children that it has waited for, is in ``/proc``. What was used after the last look
+is missing: of a tenth of a second at most.
 """
 
 import os
@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 
 _EVERY_S = 0.1
+#: Name, parent, start and ticks of a process.
+Stat = tuple[str, int, int, int]
 
 
 class NodeCpu:
@@ -31,13 +33,14 @@ class NodeCpu:
             self._look()
 
     def _look(self) -> None:
-        found = _stats()
-        for pid, (name, parent, start, ticks) in found.items():
-            above = found.get(parent)
-            # A session's sshd is the child of one that is root's, which is the listener's.
-            if name != "sshd" and above is not None and above[0] == "sshd":
-                key = (pid, start)
-                self._most[key] = max(ticks, self._most.get(key, 0))
+        """All of a session that lives, and what each has waited for, is all that it used so far."""
+        found, sums = _stats(), dict[tuple[int, int], int]()
+        for pid, (_name, _parent, _start, ticks) in found.items():
+            command = _command_of(found, pid)
+            if command is not None:
+                sums[command] = sums.get(command, 0) + ticks
+        for command, ticks in sums.items():
+            self._most[command] = max(ticks, self._most.get(command, 0))
 
     def __enter__(self) -> "NodeCpu":
         self._thread.start()
@@ -53,8 +56,20 @@ class NodeCpu:
         self._thread.join()
 
 
-def _stats() -> dict[int, tuple[str, int, int, int]]:
-    """Name, parent, start and ticks of every process of the machine."""
+def _command_of(found: dict[int, Stat], pid: int) -> tuple[int, int] | None:
+    """The command of a session that a process belongs to, as pid and start: the child of a sshd."""
+    for _ in range(32):
+        if pid not in found or found[pid][0] == "sshd":
+            return None
+        parent = found[pid][1]
+        if parent in found and found[parent][0] == "sshd":
+            return pid, found[pid][2]
+        pid = parent
+    return None
+
+
+def _stats() -> dict[int, Stat]:
+    """Every process of the machine; its ticks include those of children it has waited for."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -14,7 +14,7 @@ from tests.lab.truth import TRUTH
 
 pytestmark = pytest.mark.cluster
 #: A hang is as plain after some seconds as after twenty.
-SOON = Timing(after_s=12, middle_s=12, random=False)
+SOON = Timing(after_s=10, middle_s=10, random=False)
 
 
 @pytest.fixture(scope="module")
