@@ -176,7 +176,7 @@ class LiveLook:
             await self._look(began)
             await self._judged.wait()
             await self._log_again()
-            if self._enough().second or self._settings.always:
+            if self._worth_a_second():
                 await pause(self._clock, self._apart(began))
                 if self._left(began) > _SECOND_NEEDS_S:
                     await self._look(began, last=True)
@@ -196,6 +196,11 @@ class LiveLook:
 
     def _left(self, began: float) -> float:
         return self._settings.budget_s - (self._clock.monotonic() - began)
+
+    def _worth_a_second(self) -> bool:
+        """Is a second look wanted, and of any use? None is where no node answered the first."""
+        answered = any(probe.failure is None for probe in self._looks[-1].probes.values())
+        return answered and (self._enough().second or self._settings.always)
 
     def _enough(self) -> Wanted:
         return wanted(self.facts)
@@ -266,7 +271,8 @@ class LiveLook:
                 look.add(self._silent(host, waited))
 
     def _silent(self, host: str, waited_s: float) -> NodeProbe:
-        words = f"{host} did not answer within {waited_s:.0f} s."
+        # Not how long: a bundle must say the same, and does not wait.
+        words = f"{host} did not answer in time."
         failure = Failure(Trouble.TIMEOUT, words)
         return NodeProbe(host=host, at=self._clock.now(), took_s=waited_s, failure=failure)
 

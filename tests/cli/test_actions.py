@@ -177,6 +177,7 @@ def test_the_form_of_the_json_is_stable(slurm: StandIns, home: Path) -> None:
         "reactions",
         "refused",
         "log_trouble",
+        "saved",
     ]
     assert found["schema"] == "slurmtop.action-outcome/1"
     assert (found["kind"], found["ok"], found["dry_run"]) == ("cancel", False, False)
@@ -206,7 +207,9 @@ def test_only_the_failed_tasks_of_an_array_are_requeued(slurm: StandIns, home: P
     (note,) = [line for line in done.stderr.splitlines() if "array 4711" in line]
     assert "only its 1 failed task" in note
     assert note.endswith("left as they are: 1 completed, 7 pending, 1 running")
-    assert len(done.stdout.splitlines()) == 1
+    saved, requeued = done.stdout.splitlines()
+    assert saved.startswith("saved first: ")
+    assert requeued.startswith("job 4711_1: requeued")
 
 
 def test_jobs_that_cannot_be_meant_cost_no_other(slurm: StandIns, home: Path) -> None:
