@@ -52,7 +52,7 @@ def doing(probe: NodeProbe, process: NodeProcess) -> Activity:
     return found
 
 
-@pytest.mark.parametrize("access", ["ssh", "srun"])
+@pytest.mark.parametrize("access", ["ssh", pytest.param("srun", marks=pytest.mark.long)])
 async def test_a_healthy_training(
     cluster: Cluster, training: Training, faults: Faults, access: str
 ) -> None:
@@ -184,6 +184,7 @@ async def test_a_process_that_was_killed_for_memory(
         assert any(limit in line for line in probe.kernel_lines), probe.kernel_lines
 
 
+@pytest.mark.long
 async def test_a_driver_that_hangs_costs_its_own_answer(
     cluster: Cluster, training: Training, faults: Faults
 ) -> None:
@@ -210,6 +211,7 @@ async def test_a_driver_that_hangs_costs_its_own_answer(
     training.goes_on()
 
 
+@pytest.mark.long
 async def test_a_job_of_somebody_else(cluster: Cluster, faults: Faults) -> None:
     job = faults.submit_other(seconds=300)
     cluster.wait_state(job, "RUNNING")
@@ -235,6 +237,7 @@ async def test_a_job_of_somebody_else(cluster: Cluster, faults: Faults) -> None:
     assert told["environment"].command == f"slurmtop triage {job} --save DIR"
 
 
+@pytest.mark.long
 async def test_through_sudo_or_as_oneself_where_that_is_refused(
     cluster: Cluster, training: Training
 ) -> None:

@@ -61,7 +61,7 @@ def _sites(classes: tuple[StackClass, ...]) -> set[str]:
     return {site_text(one.site).partition(":")[0] for one in classes}
 
 
-@pytest.mark.parametrize("access", ["ssh", "srun"])
+@pytest.mark.parametrize("access", ["ssh", pytest.param("srun", marks=pytest.mark.long)])
 async def test_nobody_is_stopped_and_nothing_stays(
     cluster: Cluster, training: Training, faults: Faults, access: str
 ) -> None:
@@ -157,6 +157,7 @@ async def test_ranks_that_wait_are_read_as_they_are(
     cluster.run("scancel", "--signal=KILL", "--full", job)
 
 
+@pytest.mark.long
 async def test_stacks_of_somebody_else_are_closed(cluster: Cluster, faults: Faults) -> None:
     job = faults.submit_other(seconds=300)
     cluster.wait_state(job, "RUNNING")

@@ -110,6 +110,7 @@ def test_a_rank_that_is_stopped_is_named(cluster: Cluster, four_nodes: Training)
     assert first < last
 
 
+@pytest.mark.long
 def test_without_ssh_a_step_of_the_job_is_the_way(
     cluster: Cluster, four_nodes: Training, faults: Faults
 ) -> None:
@@ -141,6 +142,7 @@ def test_with_no_way_onto_the_nodes_nobody_is_named(
         assert fates(one.data)["nodes"] == {"not asked"}
 
 
+@pytest.mark.long
 def test_one_silent_node_is_named_as_silent_and_blamed_for_nothing(
     cluster: Cluster, four_nodes: Training, faults: Faults
 ) -> None:
@@ -161,6 +163,7 @@ def test_one_silent_node_is_named_as_silent_and_blamed_for_nothing(
     assert culprits(said.data) in ([(rank.rank, rank.host)], [])
 
 
+@pytest.mark.long
 def test_a_look_leaves_nothing_behind(cluster: Cluster, four_nodes: Training) -> None:
     triage(four_nodes.job, "--look")
     for host in ("gpu01", "gpu02", "gpu03", "gpu04"):
@@ -168,6 +171,7 @@ def test_a_look_leaves_nothing_behind(cluster: Cluster, four_nodes: Training) ->
         assert not re.search(r"slurmtop-(probe|stacks|script|agent|request)|py-spy", left), left
 
 
+@pytest.mark.long
 def test_a_strangers_job_is_read_as_far_as_it_may_be(cluster: Cluster, faults: Faults) -> None:
     job = faults.submit_other(name=f"{cluster.tag}-strange", private_log=True)
     cluster.wait_state(job, "RUNNING")
