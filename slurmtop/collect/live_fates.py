@@ -95,5 +95,8 @@ def _of_read(host: str, found: Sequence[ProcessStacks]) -> SourceFate:
     if not failures or good:
         some = f"{good} of {len(found)} processes" if failures else ""
         return SourceFate(source="stacks", fate=Fate.ANSWERED, hosts=(host,), why=some)
-    told = of_failure("stacks", failures[0], (host,))
+    pid = next(one.pid for one in found if one.failure is not None)
+    denied = failures[0].trouble is Trouble.DENIED
+    by_root = f"ssh {host} sudo py-spy dump --nonblocking -p {pid}" if denied else None
+    told = of_failure("stacks", failures[0], (host,), by_root)
     return replace(told, fate=Fate.ABSENT) if failures[0].trouble is Trouble.LOCAL else told

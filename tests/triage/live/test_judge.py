@@ -513,3 +513,16 @@ def test_a_port_that_is_down_on_one_node_only_is_told_and_blames_nobody() -> Non
 
 def port(name: str, up: bool) -> NicPort:
     return NicPort(name=name, kind=NicKind.IB, state="ACTIVE" if up else "DOWN")
+
+
+def test_of_many_silent_nodes_some_are_told_and_the_rest_is_counted() -> None:
+    first = ranks_of("stop")[0]
+    ranks = [
+        replace(first, number=number, size=40, host=f"gpu{number:02}") for number in range(1, 41)
+    ]
+    silent = tuple(f"gpu{number:02}" for number in range(20, 41))
+    verdict = sure(ranks, silent=silent)
+    assert verdict.state is State.UNKNOWN
+    assert "gpu20, gpu21, gpu22, gpu23 and 17 more nodes did not answer us" in verdict.summary
+    assert "17 more nodes gave no answer" in {one.why for one in verdict.missing}
+    assert len([one for one in verdict.missing if one.family == "process"]) == 5

@@ -1,6 +1,6 @@
 """A whole node: all of it stands still, or it does not answer and Slurm misses it as well."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Culprit, Evidence, Missing, State
@@ -16,6 +16,8 @@ from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
 from slurmtop.triage.live.view import ProcessView, World, all_stopped
 
+#: Silent nodes that are told one by one.
+_LISTED = 4
 #: Processes that outlive a freeze, or belong to whoever looks.
 _NOT_OF_THE_JOB = ("slurmstepd", "sshd", "slurmd")
 
@@ -88,8 +90,10 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
     if not silent or parts.away or parts.open or not parts.waiting:
         return
     lost = [host for host in silent if _down(world, host)]
-    missing = tuple(_missing(world, host) for host in silent)
-    words = ", ".join(visible(host) for host in silent)
+    missing = silent_words(world)
+    words = ", ".join(visible(host) for host in silent[:_LISTED])
+    if len(silent) > _LISTED:
+        words += f" and {len(silent) - _LISTED} more nodes"
     waits = f"{ranks_of(parts.waiting)} wait"
     if len(silent) == 1 and lost:
         slurm = node_evidence(world, lost[0], "Slurm cannot reach it either")
@@ -126,6 +130,11 @@ def _missing(world: World, host: str) -> Missing:
     return Missing("process", why, f"scontrol show node {host}")
 
 
-def silent_words(world: World) -> Sequence[Missing]:
-    """What could not be seen of nodes that gave no answer."""
-    return tuple(_missing(world, host) for host in world.silent)
+def silent_words(world: World) -> tuple[Missing, ...]:
+    """What could not be seen of nodes that gave no answer: of many not one by one."""
+    told = tuple(_missing(world, host) for host in world.silent[:_LISTED])
+    more = len(world.silent) - len(told)
+    if more <= 0:
+        return told
+    why = f"{more} more nodes gave no answer"
+    return (*told, Missing("process", why, f"slurmtop triage {world.live.job} --look"))
