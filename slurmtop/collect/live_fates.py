@@ -80,7 +80,9 @@ def _of_stacks(probes: Iterable[NodeProbe], samples: Sequence[Sample]) -> list[S
             # The probe has looked for what reads them, and says itself what it found.
             continue
         if found:
-            out.append(_of_read(probe.host, found))
+            processes = probe.processes.processes if probe.processes is not None else ()
+            job = next((one.job for one in processes), None)
+            out.append(_of_read(probe.host, found, job))
         else:
             why = "none came in time, or there is no rank"
             fate = SourceFate(source="stacks", fate=Fate.FAILED, hosts=(probe.host,), why=why)
@@ -88,15 +90,15 @@ def _of_stacks(probes: Iterable[NodeProbe], samples: Sequence[Sample]) -> list[S
     return out
 
 
-def _of_read(host: str, found: Sequence[ProcessStacks]) -> SourceFate:
+def _of_read(host: str, found: Sequence[ProcessStacks], job: str | None) -> SourceFate:
     """One answer speaks for the tool; where there is none, the first failure says why."""
     failures = [one.failure for one in found if one.failure is not None]
     good = len(found) - len(failures)
     if not failures or good:
         some = f"{good} of {len(found)} processes" if failures else ""
         return SourceFate(source="stacks", fate=Fate.ANSWERED, hosts=(host,), why=some)
-    pid = next(one.pid for one in found if one.failure is not None)
-    denied = failures[0].trouble is Trouble.DENIED
-    by_root = f"ssh {host} sudo py-spy dump --nonblocking -p {pid}" if denied else None
-    told = of_failure("stacks", failures[0], (host,), by_root)
+    # Whoever may read them can keep them for others.
+    denied = job is not None and failures[0].trouble is Trouble.DENIED
+    save = f"slurmtop triage {job} --save DIR" if denied else None
+    told = of_failure("stacks", failures[0], (host,), save)
     return replace(told, fate=Fate.ABSENT) if failures[0].trouble is Trouble.LOCAL else told

@@ -138,11 +138,18 @@ def hosts(_layout: Layout) -> str:
 
 
 def sshd_config(
-    layout: Layout, node: str, *, other_host_key: bool = False, refuse: bool = False
+    layout: Layout,
+    node: str,
+    *,
+    other_host_key: bool = False,
+    refuse: bool = False,
+    root: bool = False,
 ) -> str:
-    """A node's sshd; with another host key than users know, or refusing every user's key."""
+    """A node's sshd; with another host key than users know, or refusing every user's key, or
+    letting root in by key."""
     key = "ssh_{}_other_ed25519_key" if other_host_key else "ssh_{}_ed25519_key"
     refusal = "AuthorizedKeysFile none\n" if refuse else ""
+    people = ("root", *layout.users) if root else layout.users
     return f"""\
 Port 22
 ListenAddress {node_address(node)}
@@ -152,8 +159,8 @@ PidFile none
 UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
-PermitRootLogin no
-AllowUsers {" ".join(layout.users)}
+PermitRootLogin {"prohibit-password" if root else "no"}
+AllowUsers {" ".join(people)}
 PrintMotd no
 MaxStartups 200
 MaxSessions 200

@@ -208,6 +208,38 @@ class Faults:
         fields = {"name": name, "seconds": seconds, "gpus": gpus, "private_log": private_log}
         return str(self._call("submit_other", **fields)["job"])
 
+    def train_other(
+        self, *, name: str = "other", env: dict[str, str] | None = None
+    ) -> tuple[str, Path]:
+        """Submit a training of the second user; its id, and the folder of its logs."""
+        self.others_jobs = True
+        answer = self._call("train_other", name=name, env=env or {})
+        return str(answer["job"]), Path(str(answer["folder"]))
+
+    def signal_other(self, node: str, pid: int, *, stop: bool) -> None:
+        """Stop a process of the second user, or let it go on."""
+        self.broken = True
+        self._call("signal_other", node=node, pid=pid, stop=stop)
+
+    def let_root_in(self) -> None:
+        """Root of the login side can log in on the nodes."""
+        self.broken = True
+        self._call("root_ways")
+
+    def as_root(self, *words: str) -> dict[str, Any]:
+        """``slurmtop triage JOB …`` by root of the login side: ``rc``, ``out``, ``err``."""
+        return self._call("as_root", words=list(words))
+
+    def set_sudo(self, how: Literal["granted", "refused"]) -> None:
+        """Whether ``sudo`` on the nodes lets the tests' user run sh and py-spy as root."""
+        self.broken = True
+        self._call("node_sudo", how=how)
+
+    def hang(self, folder: Path) -> None:
+        """A folder below the shared one answers nobody on the login side any more."""
+        self.broken = True
+        self._call("hang", folder=str(folder))
+
     def cancel_other(self) -> None:
         """Cancel all jobs of the second user."""
         self._call("cancel_other")

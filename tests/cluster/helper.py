@@ -36,6 +36,7 @@ from tests.cluster.daemons import (
     start_node_daemon,
 )
 from tests.cluster.gpus import ENGINE, mend, set_state
+from tests.cluster.hanging import answer_again, hang
 from tests.cluster.inside import (
     end_sessions,
     job_processes,
@@ -47,6 +48,7 @@ from tests.cluster.layout import BRIDGE, NODES, CannotRun, ClusterError, Layout,
 from tests.cluster.login_ssh import close_etc_ssh, open_etc_ssh
 from tests.cluster.memory import lift_limits, limit_memory, oom_kills
 from tests.cluster.procs import wait_until
+from tests.cluster.rights import Rights, forget_others, keep_root_out, set_sudo
 from tests.cluster.sdiag import parse_sdiag, parse_sdiag_types
 from tests.cluster.spaces import cable_name, command
 from tests.cluster.users import forget_host, know_hosts, make_host_key
@@ -95,6 +97,8 @@ class Helper:
             "forget_ended": self.forget_ended,
             "slurmd_timeout": self.slurmd_timeout,
             "seal": self.seal,
+            "hang": lambda request: hang(self.layout, request.get("folder")),
+            **Rights(self.layout, self._as_other, self._serve_ssh).verbs(),
         }
 
     def answer(self, line: bytes) -> Answer:
@@ -308,8 +312,7 @@ class Helper:
 
     def cancel_other(self, _request: Request) -> Answer:
         self._as_other("scancel", f"--user={self.layout.users[1]}")
-        for log in self.layout.shared.glob("other-*.log"):
-            log.unlink(missing_ok=True)
+        forget_others(self.layout)
         return {}
 
     def _as_other(self, *argv: str) -> str:
@@ -366,6 +369,9 @@ class Helper:
     def restore(self, _request: Request) -> Answer:
         """Mend whatever was broken and wait until all of it answers."""
         close_etc_ssh()
+        answer_again()
+        keep_root_out(self.layout)
+        set_sudo(self.layout, None)
         know_hosts(self.layout)
         lift_limits()
         self._seal(False)

@@ -54,22 +54,30 @@ class Training:
 
 @contextmanager
 def trains(
-    cluster: Cluster, script: str = "trains.sh", *, ranks: int = 8, **options: str | int | bool
+    cluster: Cluster,
+    script: str = "trains.sh",
+    *,
+    ranks: int = 8,
+    log: Path | None = None,
+    **options: str | int | bool,
 ) -> Iterator[Training]:
-    """Submit one of ``jobs/trains*.sh`` and wait until all its ranks are at work."""
+    """Submit one of ``jobs/trains*.sh`` and wait until all its ranks are at work.
+
+    ``log`` is the folder of its log, where that is not the one of all others.
+    """
     path = JOBS / "trains.py"
     job = cluster.submit(
         JOBS / script, job_name=f"{cluster.tag}-trains", export=f"ALL,TRAINS={path}", **options
     )
     try:
         cluster.wait_state(job, "RUNNING")
-        yield Training(cluster=cluster, job=job, ranks=_ranks(cluster, job, ranks))
+        yield Training(cluster=cluster, job=job, ranks=_ranks(cluster, job, ranks, log))
     finally:
         cluster.run("scancel", job, check=False)
 
 
-def _ranks(cluster: Cluster, job: str, count: int) -> tuple[Rank, ...]:
-    log = cluster.log(job)
+def _ranks(cluster: Cluster, job: str, count: int, folder: Path | None) -> tuple[Rank, ...]:
+    log = cluster.log(job) if folder is None else folder / f"{job}.log"
 
     def text() -> str:
         return log.read_text() if log.exists() else ""

@@ -19,6 +19,7 @@ from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.model.ports import Clock, Command, Completed, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.probe import NodeProbe
 from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.verdict import Fate, SourceFate
 from slurmtop.parse.dumps.node_probe import NAME, parse_node_probe
 
 TIMEOUT_S = 12.0
@@ -64,10 +65,11 @@ async def read_probe(
     """
     begun, at = clock.monotonic(), clock.now()
     found = tool_words() if words is None else tuple(words)
+    refusal = ""
     try:
         done = await runner.run(probe_command(host, job, sudo=sudo, words=found, tools_sudo=sudo))
         if sudo and not _began(done) and not done.timed_out:
-            sudo = False
+            sudo, refusal = False, _first_line(done) or f"exit status {done.rc}"
             done = await runner.run(probe_command(host, job, words=found))
     except NodeUnreachable as error:
         return NodeProbe(host=host, at=at, took_s=clock.monotonic() - begun, failure=error.failure)
@@ -75,7 +77,7 @@ async def read_probe(
         failure = Failure(Trouble.OTHER, f"{host} could not be looked at: {error}")
         return NodeProbe(host=host, at=at, took_s=clock.monotonic() - begun, failure=failure)
     probe = parse_node_probe(done.stdout, host, at, job=job, sudo=sudo)
-    probe = replace(probe, took_s=clock.monotonic() - begun)
+    probe = replace(probe, took_s=clock.monotonic() - begun, fates=_without_sudo(probe, refusal))
     if probe.failure is not None:
         return replace(probe, failure=_failure(host, done, probe.failure))
     if (done.truncated or done.timed_out) and probe.processes is not None:
@@ -119,6 +121,23 @@ async def read_probes(
 
 def _began(done: Completed) -> bool:
     return f"{NAME} 1\n".encode() in done.stdout
+
+
+def _first_line(done: Completed) -> str:
+    said = done.stderr.decode("utf-8", "replace").strip()
+    return said.split("\n")[0].strip()[:120]
+
+
+def _without_sudo(probe: NodeProbe, refusal: str) -> tuple[SourceFate, ...]:
+    """What is closed, where ``sudo`` was to open it and said ``refusal``."""
+    if not refusal:
+        return probe.fates
+    return tuple(
+        replace(one, why=f"{one.why}; sudo did not open it: {refusal}")
+        if one.fate is Fate.REFUSED
+        else one
+        for one in probe.fates
+    )
 
 
 def _failure(host: str, done: Completed, failure: Failure) -> Failure:

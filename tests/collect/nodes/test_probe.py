@@ -360,11 +360,15 @@ def test_a_node_that_does_not_answer_is_told_in_words() -> None:
 
 def test_through_sudo_and_as_oneself_where_that_is_refused() -> None:
     clock, runner = FakeClock(), FakeRunner()
-    runner.on("/bin/sh -c *", _ANSWER)
+    closed_log = b"k dmesg: read kernel buffer failed: Operation not permitted\nF kernel 1\nend\n"
+    runner.on("/bin/sh -c *", _ANSWER.replace(b"end\n", closed_log))
     runner.on("sudo -n /bin/sh -c *", b"", rc=1, stderr="sudo: a password is required")
     probe = asyncio.run(read_probe(runner, clock, "gpu01", job="77", sudo=True))
     assert probe.failure is None
     assert [call.argv[0] for call in runner.calls] == ["sudo", "/bin/sh"]
+    closed = [one for one in probe.fates if one.fate is Fate.REFUSED]
+    assert closed
+    assert all("sudo: a password is required" in one.why for one in closed)
     runner.calls.clear()
     runner.on("sudo -n /bin/sh -c *", _ANSWER)
     probe = asyncio.run(read_probe(runner, clock, "gpu01", job="77", sudo=True, words=("any:/x",)))
