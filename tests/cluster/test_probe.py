@@ -23,6 +23,7 @@ from tests.cluster.gpu_desk import Watchman
 from tests.cluster.layout import NODES
 from tests.cluster.torch_env import PYTHON, TORCH
 from tests.cluster.training import Training
+from tests.lab.node_cpu import NodeCpu
 
 WAITS = Path(__file__).parent / "jobs" / "waits.py"
 MIB = 2**20
@@ -62,15 +63,18 @@ async def test_a_healthy_training(
         wiring.expect(training.job, NODES)
         # The first look finds the way; the second is one that costs what a look costs.
         first = await _probes(wiring, training.job, *NODES)
-        used = {host: faults.session_cpu_s(host) for host in NODES}
-        probes = await read_probes(
-            wiring.runner,
-            wiring.clock,
-            NODES,
-            job=training.job,
-            on_news=lambda probe, done, of: heard.append((probe.host, done, of)),
-        )
-    print(f"{access}: {[round(probe.took_s, 2) for probe in (*first, *probes)]} s, {used}")
+        with NodeCpu() as used:
+            probes = await read_probes(
+                wiring.runner,
+                wiring.clock,
+                NODES,
+                job=training.job,
+                on_news=lambda probe, done, of: heard.append((probe.host, done, of)),
+            )
+    print(
+        f"{access}: {[round(probe.took_s, 2) for probe in (*first, *probes)]} s,"
+        f" {used.used_s:.2f} s of CPU"
+    )
     assert [probe.failure for probe in probes] == [None] * len(NODES)
     assert sorted(heard) == sorted((host, n, 4) for n, (host, _, _) in enumerate(heard, 1))
     looks = [probe.processes for probe in probes if probe.processes is not None]

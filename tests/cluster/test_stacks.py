@@ -26,6 +26,7 @@ from tests.cluster.gpu_desk import Watchman
 from tests.cluster.layout import NODES
 from tests.cluster.torch_env import PYTHON
 from tests.cluster.training import Training
+from tests.lab.node_cpu import NodeCpu
 
 WAITS = Path(__file__).parent / "jobs" / "waits.py"
 
@@ -79,17 +80,17 @@ async def test_nobody_is_stopped_and_nothing_stays(
         wiring.expect(training.job, NODES)
         looked = [await _probe(wiring, training.job, host) for host in NODES]
         ranks = tuple(one for _, some in looked for one in some)
-        used = {host: faults.session_cpu_s(host) for host in NODES}
         watching = asyncio.get_running_loop().create_task(watch())
         begun = wiring.clock.monotonic()
-        parts = await asyncio.gather(*(_stacks(wiring, probe, some) for probe, some in looked))
-        took_s = wiring.clock.monotonic() - begun
-        again = await asyncio.gather(*(_stacks(wiring, probe, some) for probe, some in looked))
+        with NodeCpu() as used:
+            parts = await asyncio.gather(*(_stacks(wiring, probe, some) for probe, some in looked))
+            took_s = wiring.clock.monotonic() - begun
+            again = await asyncio.gather(*(_stacks(wiring, probe, some) for probe, some in looked))
         watching.cancel()
-        cost = {host: round(faults.session_cpu_s(host) - used[host], 2) for host in NODES}
     stacks = tuple(one for part in parts for one in part)
     print(
-        f"{access}: {len(stacks)} stacks of 4 nodes in {took_s:.2f} s; twice cost {cost} s of CPU"
+        f"{access}: {len(stacks)} stacks of 4 nodes in {took_s:.2f} s; twice cost"
+        f" {used.used_s:.2f} s of CPU"
     )
     assert [one.failure for one in stacks] == [None] * len(training.ranks)
     assert {one.main.name for one in stacks if one.main is not None} == {"MainThread"}
