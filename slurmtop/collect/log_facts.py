@@ -14,6 +14,7 @@ from slurmtop.model.ports import FileStat, Runner, RunnerError
 from slurmtop.parse.logs.errors import find_first_error, find_slurm_line
 from slurmtop.parse.logs.lines import split_lines
 from slurmtop.parse.logs.progress import find_progress
+from slurmtop.parse.logs.step_lines import step_lines
 from slurmtop.parse.slurm.log_paths import expand_log_path
 
 END_BYTES = 64 * 1024
@@ -124,6 +125,7 @@ async def _facts_of(label: str, path: str, stat: FileStat, why: str, read: LogBy
     newest = first if whole else last
     # A counter at the start of a long log is no progress of now.
     progress = find_progress(newest)
+    await asyncio.sleep(0)
     return LogFacts(
         label=label,
         path=path,
@@ -136,6 +138,7 @@ async def _facts_of(label: str, path: str, stat: FileStat, why: str, read: LogBy
         slurm_line=find_slurm_line(newest) or find_slurm_line(first),
         progress=progress,
         late_error=_error_after(progress, newest),
+        steps=step_lines(newest, first) if progress is not None else None,
         complete=whole,
     )
 

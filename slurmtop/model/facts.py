@@ -45,6 +45,27 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepLines:
+    """The newest lines of a log that tell a step, each a later one than the line before.
+
+    ``lines`` are how many, some dozens at most; ``first`` and ``last`` their steps. ``span_s`` are
+    the seconds from the first to the last by the lines' own stamps, ``pause_s`` the longest between
+    two of them; None without stamps. ``told_s`` are the seconds of one step that a bar tells.
+    ``begin`` is the first step of the whole log, None where it is later than ``last`` or not known.
+    ``apart``: in front of them stands Slurm's word, or a launcher's, that a run before had ended.
+    """
+
+    lines: int
+    first: int
+    last: int
+    span_s: float | None = None
+    pause_s: float | None = None
+    told_s: float | None = None
+    begin: int | None = None
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
     """One log: what state it is in, its last line, its first error, its progress.
 
@@ -64,6 +85,8 @@ class LogFacts:
     progress: Progress | None = None
     late_error: LogLine | None = None
     """The first error that stands after ``progress``; None where there is no progress."""
+    steps: StepLines | None = None
+    """How ``progress`` came about; None where there is none."""
     complete: bool = True
 
 

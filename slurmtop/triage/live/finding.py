@@ -61,6 +61,8 @@ class LiveFinding:
     against: tuple[Evidence, ...] = ()
     perhaps: tuple[Evidence, ...] = ()
     """What may have to do with it, and proves nothing."""
+    doubt: bool = False
+    """However much speaks for it, something is left open: never more than medium."""
     collective: Collective | None = None
     confidence: Confidence | None = None
     missing: tuple[Missing, ...] = ()

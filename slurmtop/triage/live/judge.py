@@ -18,6 +18,7 @@ from slurmtop.triage.catalogue import CATALOGUE, family_of
 from slurmtop.triage.live.enough import wanted
 from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
 from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.pace import pace_of
 from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
 from slurmtop.triage.live.rules.kernel import with_kernel
 from slurmtop.triage.live.rules.node import silent_words
@@ -45,7 +46,10 @@ def judge_live(facts: JobFacts) -> Verdict | None:
         return _first_look(facts, worlds[0])
     gpus = has_gpus(live) or _asked_for_gpus(facts)
     began = Subject(facts).start
-    worlds = tuple(dataclasses.replace(one, gpus=gpus, started_at=began) for one in worlds)
+    pace = pace_of(facts, began)
+    worlds = tuple(
+        dataclasses.replace(one, gpus=gpus, started_at=began, pace=pace) for one in worlds
+    )
     found = [(world, best) for world in worlds if (best := _best(world)) is not None]
     if not found:
         return None
@@ -140,7 +144,7 @@ def _confidence(world: World, finding: LiveFinding) -> Confidence:
     sure = Confidence.HIGH if len(families) > 1 else Confidence.MEDIUM
     if finding.against or world.silent or not finding.culprits:
         sure = Confidence.MEDIUM if sure is Confidence.HIGH else Confidence.LOW
-    return sure
+    return Confidence.MEDIUM if finding.doubt and sure is Confidence.HIGH else sure
 
 
 def _telemetry(world: World, finding: LiveFinding) -> tuple[Evidence, ...]:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
+from slurmtop.triage.live.pace import is_long
 from slurmtop.triage.live.view import ProcessView, RankView, World
 from slurmtop.triage.programs import program_of
 
@@ -90,7 +91,8 @@ def role_of(world: World, one: RankView) -> Role:
     if motion is Motion.STILL:
         return _of_still(world, one)
     if motion is Motion.LOOPS:
-        return Role.AWAY if _loops(view) else Role.OPEN
+        # One long piece of work looks like this too: only a long silence tells.
+        return Role.AWAY if _loops(view) and is_long(world.pace, world.live) else Role.OPEN
     if view.doing.act in PERHAPS_ON_OTHERS and _same_place(view):
         return Role.SEEMS
     return Role.OPEN
@@ -147,6 +149,12 @@ def _meets_others(view: ProcessView) -> bool:
 def _told_by_kernel_only(doing: Doing) -> bool:
     """Is the program's own code innermost, so that only the kernel tells what it waits for?"""
     return bool(doing.frames) and doing.frames[0] == doing.site
+
+
+def may_loop(world: World, one: RankView) -> bool:
+    """Does it go round at one place, and is the silence too short yet to call that a hang?"""
+    loops = one.motion is Motion.LOOPS and _loops(one.view)
+    return loops and not is_long(world.pace, world.live)
 
 
 def _loops(view: ProcessView) -> bool:

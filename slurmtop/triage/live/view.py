@@ -15,6 +15,7 @@ from slurmtop.triage.live.doing import ON_OTHERS, Doing, doing_of
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.kernel_signs import STOPPED
 from slurmtop.triage.live.motion import Change, Motion, change, motion_of
+from slurmtop.triage.live.pace import Pace
 from slurmtop.triage.process_tree import DEAD, Tree
 from slurmtop.triage.programs import Part, part_of
 from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
@@ -133,6 +134,8 @@ class World:
     """When the job's newest run began, by Slurm."""
     gpus: bool = False
     """Has the job GPUs, as far as anything tells? Who waits for a GPU spins on a CPU."""
+    pace: Pace | None = None
+    """How fast it makes steps, by its log; None where that is not known."""
 
     @property
     def two(self) -> bool:

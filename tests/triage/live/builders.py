@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
+from slurmtop.model.facts import JobFacts, LogFacts, LogStatus, StepLines
 from slurmtop.model.live import LiveFacts, LogMotion, Sample
 from slurmtop.model.probe import Activity, Counters, NodeProbe, ThreadState
 from slurmtop.model.process import NodeProcess, NodeProcesses
@@ -238,6 +238,10 @@ def _activity(
     )
 
 
+#: As the lab prints them: a step every 0.3 s.
+STEPS = StepLines(lines=5, first=1, last=5, begin=1, span_s=2.0, pause_s=1.0)
+
+
 def facts(looked: LiveFacts, **more: object) -> JobFacts:
     """A job that runs, whose log was written some time ago."""
     quiet = looked.log.quiet_s or 0.0
@@ -247,6 +251,7 @@ def facts(looked: LiveFacts, **more: object) -> JobFacts:
         status=LogStatus.READ,
         size=4096,
         mtime=NOW - timedelta(seconds=quiet),
+        steps=STEPS,
     )
     values: dict[str, object] = {
         "asked": JOB, "cluster": "", "now": NOW, "job": job("RUNNING", JOB), "logs": (log,),

@@ -168,6 +168,8 @@ def _finding(
         culprits=culprits,
         shown=(*_shown(alike), *waiting_proof(parts.waiting)),
         against=_rest(away[len(alike) :]),
+        # Nobody knows how long this job's own steps are.
+        doubt=world.pace is None and any(one.motion is Motion.LOOPS for one in away),
         next=_steps(first) if named else (),
     )
 

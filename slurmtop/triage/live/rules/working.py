@@ -16,7 +16,8 @@ from slurmtop.triage.live.finding import (
 )
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.motion import Motion
-from slurmtop.triage.live.roles import Parts, may_spin, parts_of
+from slurmtop.triage.live.pace import wait_text
+from slurmtop.triage.live.roles import Parts, may_loop, may_spin, parts_of
 from slurmtop.triage.live.rules.missing import without_process
 from slurmtop.triage.live.view import RankView, World
 
@@ -135,10 +136,11 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     spin = [one for one in parts.open if may_spin(world, one)]
     if len(spin) > 1 and first in spin:
         act = f"and {len(spin) - 1} more use CPUs, as who waits for a GPU does too"
+    until = f"; {wait_text(world.pace, world.live)}" if may_loop(world, first) else ""
     return LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.UNSURE,
-        summary=f"{waits}{first.name} {act}{where}: whether it gets anywhere cannot be told",
+        summary=f"{waits}{first.name} {act}{where}: whether it gets anywhere cannot be told{until}",
         shown=(*proofs(first.view, "what it was seen to do"), *waiting_proof(parts.waiting)),
         confidence=Confidence.LOW,
     )
