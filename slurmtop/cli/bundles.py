@@ -10,7 +10,6 @@ from slurmtop.collect.bundle_form import JOB, PATHS, Manifest, same_verdict
 from slurmtop.collect.bundle_open import Bundle
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.job_triage import Door, OnNews, triage_job
-from slurmtop.collect.left_behind import read_traces
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.config import Config
@@ -19,7 +18,6 @@ from slurmtop.model.text import visible
 from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json
-from slurmtop.triage.judge import explain_traces
 from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.report import report_lines
 
@@ -82,6 +80,10 @@ async def ask_job(
 
 async def ask_paths(door: Door, paths: Sequence[str], *, whole: bool) -> Answer:
     """The verdict on files, through ``door``."""
+    # What parses logs is not needed for a job.
+    from slurmtop.collect.left_behind import read_traces
+    from slurmtop.triage.judge import explain_traces
+
     traces = await read_traces(door.runner, paths, whole=whole)
     return Answer(verdict=explain_traces(traces, now=door.clock.now()), traces=traces)
 

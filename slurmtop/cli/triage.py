@@ -13,8 +13,8 @@ from slurmtop.cli.errors import CANNOT_STATUS, FINE, PROBLEM_STATUS, CannotWork,
 from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
 from slurmtop.collect.clock import SystemClock
-from slurmtop.collect.left_behind import BLOCK_BYTES, STDIN, read_traces
 from slurmtop.collect.local import LocalRunner
+from slurmtop.collect.log_spans import BLOCK_BYTES
 from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.text import visible
@@ -22,19 +22,16 @@ from slurmtop.model.trace import Source, Traces
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
-from slurmtop.triage.join import join
-from slurmtop.triage.judge import explain_traces
-from slurmtop.triage.live.class_lines import class_lines
-from slurmtop.triage.logs_say import logs_say
-from slurmtop.triage.report import report_lines
-from slurmtop.triage.timeline import timeline_lines
 
+# What parses logs takes a fifth of a second to load: of a job another process does that.
 if TYPE_CHECKING:
     from slurmtop.cli.wiring import Wiring
     from slurmtop.collect.bundle import CannotSave, Saved
     from slurmtop.collect.bundle_open import Bundle
 
 _WIDTH = 80
+#: As :data:`slurmtop.collect.left_behind.STDIN`.
+STDIN = "-"
 
 
 def run(options: Options) -> int:
@@ -148,6 +145,8 @@ async def _paths_saved(options: Options) -> int:
 
 
 async def _paths(options: Options) -> int:
+    from slurmtop.triage.judge import explain_traces
+
     clock = SystemClock()
     async with LocalRunner(clock, os.environ) as runner:
         traces = await _read(runner, options.paths, whole=options.whole)
@@ -155,6 +154,9 @@ async def _paths(options: Options) -> int:
         raise CannotWork(_nothing_read(options.paths, traces))
     verdict = explain_traces(traces, now=clock.now())
     if options.timeline:
+        from slurmtop.triage.join import join
+        from slurmtop.triage.timeline import timeline_lines
+
         for line in timeline_lines(join(traces), width=_width()):
             print(line)
     else:
@@ -180,6 +182,8 @@ def _why(source: Source) -> str:
 
 
 async def _read(runner: Runner, paths: Sequence[str], *, whole: bool) -> Traces:
+    from slurmtop.collect.left_behind import read_traces
+
     stdin = _stdin_blocks() if STDIN in paths else None
     return await read_traces(runner, paths, whole=whole, stdin=stdin)
 
@@ -206,9 +210,12 @@ async def _job(options: Options, job: str) -> int:
         if options.timeline:
             return await _timeline(wiring, options, job_id)
         facts, verdict, saved = await _verdict(wiring, options, job_id)
+        # Nobody waits for connections that are being closed.
+        _print(verdict, options, facts)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     finally:
         await wiring.aclose()
-    _print(verdict, options, facts)
     if saved is not None:
         from slurmtop.cli.bundles import tell_saved
 
@@ -247,6 +254,9 @@ async def _timeline(wiring: "Wiring", options: Options, job_id: str) -> int:
     from slurmtop.cli.why import exit_status as status_of_job
     from slurmtop.cli.why import gather
     from slurmtop.collect.job_triage import read_whole_logs
+    from slurmtop.triage.join import join
+    from slurmtop.triage.logs_say import logs_say
+    from slurmtop.triage.timeline import timeline_lines
     from slurmtop.triage.why import explain_job
 
     facts = await gather(wiring, job_id, judge_logs=None)
@@ -263,6 +273,9 @@ def _print(verdict: Verdict, options: Options, facts: JobFacts | None = None) ->
     if options.json:
         print(json.dumps(mask_json(verdict_dict(verdict)), indent=1))
         return
+    from slurmtop.triage.live.class_lines import class_lines
+    from slurmtop.triage.report import report_lines
+
     width = _width()
     where = class_lines(facts.live, width=width) if facts is not None else ()
     for line in report_lines(verdict, width=width, where=where):
