@@ -21,6 +21,7 @@ from slurmtop.model.job import Job, Phase
 from slurmtop.model.ports import Clock
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
+from slurmtop.triage.log_steps import step_behind, written_at
 
 #: A log that was not written to for so long may belong to a job that hangs.
 QUIET_S = 60.0
@@ -145,5 +146,7 @@ def _errs(log: LogFacts) -> bool:
 
 
 def _quiet(clock: Clock, logs: Sequence[LogFacts]) -> bool:
-    written = [log.mtime for log in logs if log.mtime is not None]
-    return bool(written) and (clock.now() - max(written)).total_seconds() >= QUIET_S
+    if step_behind(logs) is not None:
+        return True
+    written = written_at(logs)
+    return written is not None and (clock.now() - written).total_seconds() >= QUIET_S

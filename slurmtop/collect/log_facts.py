@@ -11,6 +11,7 @@ from slurmtop.model.facts import LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import AccountingRecord, Job, JobDetail, Phase
 from slurmtop.model.ports import FileStat, Runner, RunnerError
+from slurmtop.parse.logs.behind import left_behind
 from slurmtop.parse.logs.errors import find_first_error, find_slurm_line
 from slurmtop.parse.logs.lines import split_lines
 from slurmtop.parse.logs.progress import find_progress
@@ -138,6 +139,7 @@ async def _facts_of(label: str, path: str, stat: FileStat, why: str, read: LogBy
         slurm_line=find_slurm_line(newest) or find_slurm_line(first),
         progress=progress,
         late_error=_error_after(progress, newest),
+        left_behind=left_behind(progress, newest, () if whole else first),
         steps=step_lines(newest, first) if progress is not None else None,
         complete=whole,
     )

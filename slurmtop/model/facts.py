@@ -87,6 +87,9 @@ class LogFacts:
     """The first error that stands after ``progress``; None where there is no progress."""
     steps: StepLines | None = None
     """How ``progress`` came about; None where there is none."""
+    left_behind: int | None = None
+    """Lines behind ``progress``, where those are more than mostly stand between two steps of this
+    log (``progress`` None: steps stand at its beginning and none at its end); else None."""
     complete: bool = True
 
 

@@ -1,5 +1,7 @@
 """A job that holds nodes: does it move, as far as Slurm and its log can tell?
 
+Where a log tells steps, a step that moves is the sign of life, and no other line is.
+
 Silence is never called a hang here. One look at a log cannot tell a hang from a compile, a
 checkpoint or buffered output, so a quiet job is unknown, and what would tell is named.
 """
@@ -14,6 +16,7 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, count_text, plural
 from slurmtop.model.verdict import Confidence, Evidence, Missing, NextStep, State, Verdict
 from slurmtop.triage.catalogue import family_of
+from slurmtop.triage.log_steps import last_progress, step_behind, written_at
 from slurmtop.triage.subject import (
     CLOCKS_APART,
     Subject,
@@ -46,9 +49,10 @@ def explain_running(subject: Subject) -> Verdict:
     """Step, age of the last log line and time left; or what is missing to say so."""
     facts = subject.facts
     logs = read_logs(subject)
-    freshest = logs[0] if logs else None
-    quiet_s = _quiet_s(subject, freshest)
-    moving = quiet_s is not None and quiet_s < QUIET_AFTER_S
+    behind = step_behind(logs)
+    written = logs[0].mtime if behind is not None else written_at(logs)
+    quiet_s = _age_s(subject, written)
+    moving = behind is None and quiet_s is not None and quiet_s < QUIET_AFTER_S
     progress = _progress(logs)
     found = _error(logs, progress)
     error = None if got_over(subject) else found
@@ -61,8 +65,8 @@ def explain_running(subject: Subject) -> Verdict:
         family=family_of("healthy") if healthy else None,
         cls="healthy" if healthy else None,
         confidence=Confidence.MEDIUM if healthy and progress is not None else Confidence.LOW,
-        summary=_summary(subject, progress, quiet_s, moving, error),
-        since=_since(freshest, progress, error),
+        summary=_summary(subject, progress, quiet_s, moving, error, behind),
+        since=None if progress is None and error is not None else last_progress(logs),
         evidence=_evidence(subject, logs, progress, error, healthy),
         against=_against(subject, found, healthy),
         missing=(*facts.missing, *(() if healthy else _would_tell(subject))),
@@ -71,10 +75,8 @@ def explain_running(subject: Subject) -> Verdict:
     )
 
 
-def _quiet_s(subject: Subject, log: LogFacts | None) -> float | None:
-    if log is None or log.mtime is None:
-        return None
-    return max(0.0, (subject.facts.now - log.mtime).total_seconds())
+def _age_s(subject: Subject, at: datetime | None) -> float | None:
+    return None if at is None else max(0.0, (subject.facts.now - at).total_seconds())
 
 
 def _progress(logs: tuple[LogFacts, ...]) -> tuple[LogFacts, Progress] | None:
@@ -101,29 +103,20 @@ def _written_later(log: LogFacts, than: LogFacts) -> bool:
     return log.mtime - than.mtime > _LATER
 
 
-def _since(
-    freshest: LogFacts | None,
-    progress: tuple[LogFacts, Progress] | None,
-    error: _Error | None,
-) -> datetime | None:
-    """The time of the last progress: only a line that nothing was written after has one."""
-    if progress is not None:
-        log, found = progress
-        return log.mtime if log.last_line == found.line else None
-    return freshest.mtime if freshest is not None and error is None else None
-
-
 def _summary(
     subject: Subject,
     found: tuple[LogFacts, Progress] | None,
     quiet_s: float | None,
     moving: bool,
     error: _Error | None,
+    behind: LogFacts | None,
 ) -> str:
     step = _step_text(found[1]) if found is not None else ""
     parts: list[str] = []
     if quiet_s is None:
         parts.append(_no_log_text(subject))
+    elif behind is not None and quiet_s < QUIET_AFTER_S:
+        parts.append(_behind_text(behind, step, quiet_s))
     elif moving and step:
         parts.append(f"{step}, log written {ago_text(quiet_s)} ago")
     elif moving:
@@ -147,6 +140,13 @@ def _summary(
     return "; ".join(parts)
 
 
+def _behind_text(log: LogFacts, step: str, quiet_s: float) -> str:
+    lines = f"its last {plural(log.left_behind or 0, 'line')}"
+    tell = "tells" if log.left_behind == 1 else "tell"
+    last = f"{step} stands: " if step else ""
+    return f"{last}{lines} {tell} no new step, log written {ago_text(quiet_s)} ago"
+
+
 def _step_text(progress: Progress) -> str:
     total = f" of {count_text(progress.total)}" if progress.total is not None else ""
     return f"step {count_text(progress.step)}{total}"
@@ -154,8 +154,10 @@ def _step_text(progress: Progress) -> str:
 
 def _no_log_text(subject: Subject) -> str:
     logs = subject.facts.logs
-    stale = [log for log in logs if log.status is LogStatus.READ]
-    if stale:
+    read = [log for log in logs if log.status is LogStatus.READ]
+    if any(log.slurm_line is not None and log.slurm_line == log.last_line for log in read):
+        return "the last word in its log is Slurm's"
+    if read:
         return "its log has nothing of this run yet"
     if any(log.status is LogStatus.ABSENT for log in logs):
         return "no log yet, so nobody can see whether it moves"
@@ -195,6 +197,8 @@ def _evidence(
     if progress is not None:
         log, found = progress
         out.append(log_evidence(log, found.line, "the newest step in the log"))
+        if log.left_behind is not None and log.last_line is not None:
+            out.append(log_evidence(log, log.last_line, "the last line, which tells no step"))
     elif logs and logs[0].last_line is not None:
         out.append(log_evidence(logs[0], logs[0].last_line, "the last line of the log"))
     told = slurm_evidence(

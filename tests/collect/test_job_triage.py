@@ -15,7 +15,7 @@ from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.ports import Command, Completed
 from slurmtop.model.verdict import SOURCES, Fate, State, Verdict
-from slurmtop.triage.live.enough import Wanted
+from slurmtop.triage.live.enough import Wanted, wanted
 from tests.collect.slurm_forms import MARK, queue_record
 from tests.collect.test_facts import block
 from tests.collect.test_live import LOG, Bench
@@ -93,6 +93,20 @@ async def test_a_log_that_grows_sends_nobody_to_the_nodes(job: Job) -> None:
     assert facts.live is not None
     [nodes] = [one for one in verdict.sources if one.source == "nodes"]
     assert (nodes.fate, nodes.why) == (Fate.NOT_ASKED, "its log grows: nothing to look for there")
+
+
+async def test_a_log_that_grows_without_a_step_sends_somebody_to_the_nodes(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "want", wanted)
+    job.say(quiet_s=1)
+    job.runner.files[LOG] += b"heartbeat: alive\n" * 9
+    facts, verdict, _ = await job.triage()
+    assert {state for _, state, _ in job.news} == {State.UNKNOWN}
+    assert verdict.state is not State.HEALTHY
+    assert facts.live is not None
+    assert facts.live.two_samples
+    assert all(look.stacks_asked for look in facts.live.samples)
 
 
 async def test_one_look_at_the_least_where_that_is_wanted(job: Job) -> None:

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from slurmtop.model.facts import JobFacts, LogStatus
+from slurmtop.model.facts import JobFacts
 from slurmtop.model.live import LiveFacts
 from slurmtop.model.probe import NodeProbe
 from slurmtop.model.verdict import State
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.kernel_signs import STOPPED
 from slurmtop.triage.live.view import worlds_of
+from slurmtop.triage.log_steps import step_behind, written_at
 
 #: A log without a new byte for so long is worth a look at stacks; nothing more follows from it.
 QUIET_S = 10.0
@@ -46,16 +47,21 @@ def _suspected(facts: JobFacts) -> bool:
             return True
     if live is not None and live.log.new_steps:
         return False
+    if step_behind(facts.logs) is not None:
+        # It writes, and makes no step.
+        return True
     quiet = quiet_s(facts)
     return quiet is None or quiet >= QUIET_S
 
 
 def quiet_s(facts: JobFacts) -> float | None:
-    """Seconds since a log of the job was written; None where no log could be read."""
-    if facts.live is not None and facts.live.log.quiet_s is not None:
+    """Seconds since the job wrote a sign of life (:func:`.written_at`); None where nobody knows."""
+    at = written_at(facts.logs)
+    if at is not None:
+        return max(0.0, (facts.now - at).total_seconds())
+    if not facts.logs and facts.live is not None:
         return facts.live.log.quiet_s
-    times = [one.mtime for one in facts.logs if one.status is LogStatus.READ and one.mtime]
-    return max(0.0, (facts.now - max(times)).total_seconds()) if times else None
+    return None
 
 
 def _odd(live: LiveFacts) -> bool:

@@ -23,6 +23,7 @@ from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, 
 from slurmtop.triage.live.rules.kernel import with_kernel
 from slurmtop.triage.live.rules.node import silent_words
 from slurmtop.triage.live.view import RankView, World, has_gpus, worlds_of
+from slurmtop.triage.log_steps import last_progress
 from slurmtop.triage.subject import Subject, read_logs
 
 _RULES = (node, away, missing, sites, alike, working, idle)
@@ -126,7 +127,7 @@ def _verdict(facts: JobFacts, world: World, finding: LiveFinding) -> Verdict:
         cls=finding.cls,
         confidence=finding.confidence or _confidence(world, finding),
         summary=finding.summary,
-        since=logs[0].mtime if logs and hung else None,
+        since=last_progress(logs) if hung else None,
         culprits=finding.culprits if hung else (),
         collective=finding.collective,
         evidence=_once((*finding.shown, *finding.perhaps))[:EVIDENCE_LIMIT],

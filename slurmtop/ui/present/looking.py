@@ -15,6 +15,7 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import State
 from slurmtop.parse.slurm.hostlist import compress_hosts
+from slurmtop.triage.log_steps import step_behind, written_at
 from slurmtop.ui.present.spans import Line
 
 #: A log that has been quiet for so long earns a look at the nodes.
@@ -60,7 +61,8 @@ def runs_on_nodes(job: Job | None) -> bool:
 
 
 def earns_look(facts: JobFacts, seen_at: datetime) -> bool:
-    """Do the logs of a running job make it suspect: quiet for a while, or telling of a hang?
+    """Do the logs of a running job make it suspect: quiet for a while, written without
+    a new step, or telling of a hang?
 
     ``seen_at`` is when its logs were last found to be what ``facts`` say of them.
     """
@@ -69,7 +71,9 @@ def earns_look(facts: JobFacts, seen_at: datetime) -> bool:
         told = say.verdict.state is State.HUNG or (say.verdict.state is State.FAILED and say.hard)
         if told:
             return True
-    written = _last_written(facts)
+    if step_behind(facts.logs) is not None:
+        return True
+    written = written_at(facts.logs)
     return written is not None and (seen_at - written).total_seconds() >= QUIET_S
 
 
