@@ -24,6 +24,7 @@ from slurmtop.model.probe import NodeProbe
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.reach import Reach
 from slurmtop.model.snapshot import Failure, Trouble
+from slurmtop.model.stacks import ProcessStacks
 from slurmtop.parse.slurm.hostlist import hosts_in
 from slurmtop.triage.live.enough import Wanted, wanted
 from slurmtop.triage.subject import Subject
@@ -254,7 +255,8 @@ class LiveLook:
         look.add(probe)
         # Where this news is not even put together, the whole of them decides.
         news = self._know(often=True)
-        if probe.failure is None and (look.stacks_asked or (news and self._wants_stacks())):
+        asked = any(one.stacks_asked for one in self._looks)
+        if probe.failure is None and (asked or (news and self._wants_stacks())):
             self._ask_stacks(look, host)
 
     async def _all_or_patience(self, look: OneLook, limit_s: float) -> None:
@@ -285,7 +287,10 @@ class LiveLook:
         if host in look.asked or probe is None or probe.failure is not None:
             return
         look.asked.add(host)
-        processes = rank_like(probe, self._job)
+        all_of_them, refused = rank_like(probe, self._job), self._refused(host)
+        processes = tuple(one for one in all_of_them if one.key not in refused)
+        known = [refused[one.key] for one in all_of_them if one.key in refused]
+        look.stacks.setdefault(host, []).extend(known)
         # One that waits in the kernel may cost its answer, and only its own.
         waiting = tuple(one for one in processes if one.state == "D")
         others = tuple(one for one in processes if one.state != "D")
@@ -293,6 +298,11 @@ class LiveLook:
             if these:
                 name = f"{what} {look.number} of {host}"
                 look.reading.append(spawn(self._stacks(look, probe, these), name=name))
+
+    def _refused(self, host: str) -> dict[tuple[str, int, int], ProcessStacks]:
+        """What was refused in the look before is not asked for again."""
+        before = [one for look in self._looks[:-1] for one in look.stacks.get(host, ())]
+        return {one.key: one for one in before if _is_refused(one)}
 
     async def _stacks(
         self, look: OneLook, probe: NodeProbe, processes: Sequence[NodeProcess]
@@ -349,3 +359,7 @@ class LiveLook:
         now = self._clock.monotonic()
         self._next_news = now + max(_NEWS_S, _NEWS_TIMES * (now - began))
         return True
+
+
+def _is_refused(one: ProcessStacks) -> bool:
+    return one.failure is not None and one.failure.trouble is Trouble.DENIED

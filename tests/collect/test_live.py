@@ -84,6 +84,7 @@ class Nodes:
         self.stacked: list[tuple[str, tuple[int, ...]]] = []
         self.stacks_took_s: Callable[[Sequence[NodeProcess]], float] = lambda _: 0.5
         self.tools: tuple[StackTool, ...] = (TOOL,)
+        self.stacks_fail: dict[str, Failure] = {}
         self.letters: dict[str, str] = {}
         self.how: list[dict[str, Any]] = []
         self.gone_after: int | None = None
@@ -138,7 +139,8 @@ class Nodes:
                 pid=one.pid,
                 start_ticks=one.start_ticks,
                 at=clock.now(),
-                threads=(ThreadStack(name="MainThread"),),
+                threads=() if host in self.stacks_fail else (ThreadStack(name="MainThread"),),
+                failure=self.stacks_fail.get(host),
             )
             for one in processes
         )
@@ -275,6 +277,19 @@ async def test_a_node_that_is_slow_now_answers_later(bench: Bench) -> None:
     bench.nodes.took_s["gpu02"] = 2.5
     told, _ = await bench.looked()
     assert all(probe.failure is None for sample in told.samples for probe in sample.probes)
+
+
+async def test_stacks_that_were_refused_are_not_asked_for_again(bench: Bench) -> None:
+    bench.nodes.stacks_fail = {
+        "gpu02": Failure(Trouble.DENIED, "not yours"),
+        "gpu03": Failure(Trouble.TIMEOUT, "too slow"),
+    }
+    told, _ = await bench.looked()
+    asked = [host for host, _ in bench.nodes.stacked]
+    assert [asked.count(f"gpu0{n}") for n in range(1, 5)] == [2, 1, 2, 2]
+    for sample in told.samples:
+        failures = [(one.host, one.failure) for one in sample.stacks if one.failure is not None]
+        assert failures == list(bench.nodes.stacks_fail.items())
 
 
 async def test_one_process_that_waits_in_the_kernel_costs_only_its_own_stack(bench: Bench) -> None:

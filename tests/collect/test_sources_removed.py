@@ -39,6 +39,9 @@ class Hang(Job):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, situation: str) -> None:
         super().__init__(monkeypatch)
+        # A step takes a second: so long as it is quiet it never was.
+        lines = (f"2026-11-30 10:00:{n:02} step {n}/200 loss 2.1\n" for n in range(1, 31))
+        self.runner.files[LOG] = "".join(lines).encode()
         self.shown: LiveFacts = builders.live(builders.ranks_of(situation))
         self.no_stacks = False
         self.no_gpus = False
