@@ -37,6 +37,21 @@ def spawn(coro: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
     return task
 
 
+def spawn_shared(coro: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """As :func:`spawn`, for an answer that several wait for, each behind ``asyncio.shield``.
+
+    Where all of them have gone away nobody hears how it ended, and Python would print that.
+    """
+    task = spawn(coro, name=name)
+    task.add_done_callback(_heard)
+    return task
+
+
+def _heard(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
 async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     """Cancel ``tasks`` and wait until they are gone; what they raise is dropped."""
     for task in tasks:

@@ -155,6 +155,7 @@ class SshWay:
             for link in links:
                 link.connection.abort()
             await cancel_and_wait(*self._closing)
+        await self._book.aclose()
         if self._importing is not None:
             await asyncio.gather(self._importing, return_exceptions=True)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurmtop.collect.clock import spawn
+from slurmtop.collect.clock import cancel_and_wait, spawn_shared
 from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.text import visible
@@ -89,7 +89,7 @@ class SshBook:
         words = (*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", host)
         task = self._settings.get(words)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = spawn(self._ask(host, words), name=f"ssh -G {host}")
+            task = spawn_shared(self._ask(host, words), name=f"ssh -G {host}")
             self._settings[words] = task
         # Shielded: one who stops waiting must not take the answer from the others.
         return await asyncio.shield(task)
@@ -100,7 +100,7 @@ class SshBook:
         now = self._clock.monotonic()
         read_at, task = self._known.get(files, (0.0, None))
         if task is None or now - read_at > _FRESH_S:
-            task = spawn(self._read_known(files), name="known hosts")
+            task = spawn_shared(self._read_known(files), name="known hosts")
             self._known[files] = (now, task)
         known = await asyncio.shield(task)
         return known.keys_for(settings.key_name, settings.key_port)
@@ -139,6 +139,11 @@ class SshBook:
             del self._settings[words]
         self._keys.clear()
         self._known.clear()
+
+    async def aclose(self) -> None:
+        """End what is still being asked."""
+        reading = (task for _, task in self._known.values())
+        await cancel_and_wait(*self._settings.values(), *reading)
 
     def _path(self, name: str, settings: SshSettings) -> str:
         me = self._person
