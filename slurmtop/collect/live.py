@@ -291,8 +291,10 @@ class LiveLook:
         processes = tuple(one for one in all_of_them if one.key not in refused)
         known = [refused[one.key] for one in all_of_them if one.key in refused]
         look.stacks.setdefault(host, []).extend(known)
-        # One that waits in the kernel may cost its answer, and only its own.
-        waiting = tuple(one for one in processes if one.state == "D")
+        # One that waits in the kernel may cost its answer, and only its own; and that once.
+        waiting = tuple(
+            one for one in processes if one.state == "D" and self._not_in_vain(look, one)
+        )
         others = tuple(one for one in processes if one.state != "D")
         for these, what in ((others, "stacks"), (waiting, "stacks of what waits")):
             if these:
@@ -303,6 +305,12 @@ class LiveLook:
         """What was refused in the look before is not asked for again."""
         before = [one for look in self._looks[:-1] for one in look.stacks.get(host, ())]
         return {one.key: one for one in before if _is_refused(one)}
+
+    def _not_in_vain(self, look: OneLook, process: NodeProcess) -> bool:
+        """Was its stack read before, or was that not tried yet?"""
+        before = [one for one in self._looks if one is not look and process.host in one.asked]
+        read = (one for look in before for one in look.stacks.get(process.host, ()))
+        return not before or any(one.key == process.key and one.failure is None for one in read)
 
     async def _stacks(
         self, look: OneLook, probe: NodeProbe, processes: Sequence[NodeProcess]

@@ -298,7 +298,7 @@ async def test_one_process_that_waits_in_the_kernel_costs_only_its_own_stack(ben
         1_000.0 if any(one.state == "D" for one in processes) else 0.5
     )
     told, took = await bench.looked()
-    assert took < 16.0
+    assert took < 9.0, "it is waited for once"
     assert [sorted(one.host for one in sample.stacks) for sample in told.samples] == [
         ["gpu01", "gpu03", "gpu04"],
         ["gpu01", "gpu03", "gpu04"],
