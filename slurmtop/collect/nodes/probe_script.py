@@ -190,7 +190,7 @@ libraries() {
   set -- $early; while [ $# -gt @MAPPED@ ]; do shift; done
   [ $# -gt 0 ] || return 0
   $lim grep -asHoE ' /.*/lib(nccl|rccl|torch_cpu)[.-][^/]*$' $(printf '%s/maps ' "$@") |
-    awk "$libs" | while read -r p lib path; do
+    head -c 4194304 | awk "$libs" | while read -r p lib path; do
     case $lib in
     torch)
       text=$($lim grep -am 1 '^__version__' "$p/root${path%/lib/*}/version.py" 2>/dev/null) ;;
@@ -265,7 +265,7 @@ $(files_of syscall "$late" | awk "$calls")"
       name=$(readlink "$f" 2>/dev/null) &&
         printf '%s -> %s\n' "$f" "$(printf '%s' "$name" | tr '\n' '?')"
     done
-  fi | awk "$hides$links"
+  fi | head -c 1048576 | awk "$hides$links"
 }
 memory_groups() {
   told=$(files_of cgroup "$pids" | awk -v job="$job" "$groups")

@@ -24,13 +24,16 @@ lim='timeout -k 1 4'; command -v timeout >/dev/null 2>&1 || lim=
 one=$(printf 'a\0b\0' | grep -azsZH --line-buffered '^b' 2>/dev/null | tr '\0' '!')
 # Each file of each process as two lines: its path, and what it holds with newlines as \001. A NUL
 # is the one byte that no name, word or variable can hold, so none of them can forge a record.
+# What a process shows there it may have made as long as it likes: nobody holds all of it in memory.
 records() {
   [ $# -gt 0 ] || return 0
   if [ "$one" = '(standard input)!b!' ]; then
-    $lim grep -azsZH --line-buffered '' "$@" | tr '\0\n' '\n\001'
+    ( ulimit -v 262144 2>/dev/null; $lim grep -azsZH --line-buffered '' "$@" ) |
+      tr '\0\n' '\n\001' | head -c 33554432
   else
-    for f do { $lim tr '\0\n' '\n\001' <"$f" | awk -v f="$f" '{ print f; print }'; } 2>/dev/null
-    done
+    for f do {
+      $lim tr '\0\n' '\n\001' <"$f" | head -c 1048576 | awk -v f="$f" '{ print f; print }'
+    } 2>/dev/null; done
   fi
 }
 scan() { want=$1; shift; [ $# = 0 ] || records $(printf "%s/$want " "$@"); }

@@ -59,7 +59,9 @@ for f in $(grep -lsxF -e "${own##*/}" -e "${root##*/}" /proc/[0-9]*/comm 2>/dev/
 done
 # Of the output: no spaces before a line, no member of a frame that is not read; each line behind a
 # pid, in parts where it is long, and no more at once than one write takes. It ends with our mark,
-# not with the pipe: that may never close.
+# not with the pipe: that may never close. Nobody holds more of it in memory than $room bytes, be it
+# one line without an end.
+room=4194304
 cut='
 function flush() { if (held != "") { printf "%s", held; fflush(); held = "" } }
 function put(kind, s) {
@@ -69,6 +71,7 @@ function put(kind, s) {
 }
 index($0, mark " ") == 1 { rc = substr($0, length(mark) + 2) + 0; done = 1; exit }
 {
+  all += length($0) + 1
   sub(/^ +/, "")
   if ($0 ~ /^"(module|short_filename|locals|is_entry|pid|thread_id)": .*,$/) next
   if ($0 ~ /[Pp]ermission [Dd]enied|Operation not permitted|^sudo: /) denied = 1
@@ -80,7 +83,7 @@ index($0, mark " ") == 1 { rc = substr($0, length(mark) + 2) + 0; done = 1; exit
 }
 END {
   flush()
-  if (!done) exit 99
+  if (!done) exit all < room ? 99 : 97
   if (rc && denied) exit 13
   exit rc
 }'
@@ -93,10 +96,13 @@ look() {
 dump() {
   if [ "$2" = own ]; then set -- "$1" "$own"; else set -- "$1" sudo -n "$root"; fi
   p=$1; shift
-  { timeout -s KILL $((limit + 3)) timeout -k 1 $limit "$@" dump $flags --json -p "$p" 2>&1 \
-      </dev/null
-    printf '\n%s %s\n' "$mark" $?
-  } | awk -v p="$p" -v mark="$mark" "$cut"
+  # In the background: what keeps its pipe open holds up the head, and nobody else.
+  { {
+      timeout -s KILL $((limit + 3)) timeout -k 1 $limit "$@" dump $flags --json -p "$p" 2>&1 \
+        </dev/null
+      printf '\n%s %s\n' "$mark" $?
+    } | timeout -s KILL $((limit + 4)) head -c $room &
+  } | awk -v p="$p" -v mark="$mark" -v room=$room "$cut"
 }
 one() {
   p=${1%%:*} tries=0
@@ -115,7 +121,7 @@ one() {
     if [ "$mode" = native ] && [ "$letter" = T ]; then kill -s CONT "$p" 2>/dev/null; fi
     say "E $p $code $letter $how"
     case $code in
-      0|124|137|99) return;;
+      0|124|137|99|97) return;;
       13) [ $how = own ] && [ "$root" != - ] || return; how=root tries=0;;
       *) [ $tries -lt $most ] || return;;
     esac

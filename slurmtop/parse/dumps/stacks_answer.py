@@ -15,9 +15,9 @@ can look like a line of the script, and a secret in one does not hide the next::
     end
 
 ``I``: our uid, and Yama's ptrace_scope where there is one. ``S``: its state before. ``E``: exit
-status of py-spy (13 refused, 124 and 137 out of time, 99 it never came back), its state afterwards,
-as whom it was run; of several readings the last one counts. ``G``: ended, or another process has
-its pid. ``B``: an earlier reader stands there. ``L``: no time was left. ``K``: not to be paused.
+status of py-spy (13 refused, 124 and 137 out of time, 99 it never came back, 97 it printed more
+than is read), its state afterwards, as whom it was run; of several readings the last one counts.
+``G``: ended, or another process has its pid. ``B``: an earlier reader stands there. ``L``: no time was left. ``K``: not to be paused.
 ``X``: a tool that may not be run, and why.
 """
 
@@ -42,6 +42,7 @@ _PYTHON = re.compile(r"(python|pypy)[0-9.]*[td]?")
 _TEXT = re.compile(rb'"(?:name|filename|thread_name)": ')
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 _OUT_OF_TIME = (124, 137, 99)
+_TOO_LONG = 97
 _LIMIT_S, _NATIVE_LIMIT_S = 5, 20
 
 
@@ -179,6 +180,8 @@ def _why(
         return None
     if one.code in _OUT_OF_TIME:
         return words.out_of_time(pid, _NATIVE_LIMIT_S if native else _LIMIT_S)
+    if one.code == _TOO_LONG:
+        return words.too_long(pid)
     # Once more: with its line breaks back a line that was torn is one.
     said = mask(one.said).decode("utf-8", "replace").strip()
     if one.code == 0:

@@ -50,6 +50,10 @@ def out_of_time(pid: int, limit_s: int) -> Failure:
     return Failure(Trouble.TIMEOUT, f"the stacks of process {pid} did not come within {limit_s} s")
 
 
+def too_long(pid: int) -> Failure:
+    return Failure(Trouble.OTHER, f"py-spy printed more of process {pid} than a stack can hold")
+
+
 def no_pause(pid: int, letter: str) -> Failure:
     """A native stack pauses the process: not done to one that cannot be paused and let go."""
     words = f"process {pid} is in state {letter}: a native stack would not come back from it"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slurmtop.collect.nodes.process_script import SCRIPT
+from slurmtop.collect.nodes.process_script import HEAD, SCRIPT
 from slurmtop.collect.nodes.processes import processes_command, read_processes
 from slurmtop.model.ports import Command, Completed, NodeUnreachable, RunnerError
 from slurmtop.model.process import NodeProcess
@@ -319,3 +319,17 @@ def test_of_a_job_only_its_own() -> None:
         processes_command("gpu01", "7; reboot")
     look = asyncio.run(read_processes(runner, clock, "gpu01", job="77_1"))
     assert look.failure is not None
+
+
+@pytest.mark.parametrize("one", ["(standard input)!b!", ""])
+def test_what_a_process_shows_is_never_held_in_memory_as_a_whole(tmp_path: Path, one: str) -> None:
+    """Its environment may be made as long as it likes, without an end of a word."""
+    endless = tmp_path / "environ"
+    with endless.open("wb") as file:
+        file.write(b"x" * 40_000_000)
+    begin = HEAD.index("records() {")
+    records = HEAD[begin : HEAD.index("\n}\n", begin) + 3]
+    script = f"LC_ALL=C; lim='timeout 20'; one=$1; {records} records \"$2\" | wc -c"
+    argv = ["/bin/sh", "-c", script, "sh", one, str(endless)]
+    done = subprocess.run(argv, capture_output=True, check=True)
+    assert 1_000_000 < int(done.stdout) <= 33_554_432

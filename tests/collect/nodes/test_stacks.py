@@ -236,6 +236,11 @@ if how == "floods":
     print("[", "x" * 3_000_000, flush=True)
     print("]")
     sys.exit(0)
+if how == "never ends":
+    block = "x" * 1_000_000
+    for turn in range(300):
+        print(block, end="", flush=True)
+        open("printed", "w").write(str(turn))
 if how == "torn" and len(open("calls").readlines()) < 3:
     sys.exit("Error: Bad address (os error 14)")
 if how in ("torn", "good"):
@@ -292,6 +297,7 @@ def _is_usable() -> bool:
         ),
         ("Error: something <b>else</b>", Trouble.OTHER, "could not read process"),
         ("floods", Trouble.OTHER, "cannot be read"),
+        ("never ends", Trouble.OTHER, "printed more of process"),
         ("hangs", Trouble.TIMEOUT, "did not come within"),
     ],
 )
@@ -306,6 +312,14 @@ def test_refusals_are_told_apart(
     assert stacks.failure is not None
     assert (stacks.failure.trouble, says in stacks.failure.sentence) == (trouble, True)
     assert len((fake / "calls").read_text().split()) <= 3
+
+
+def test_one_endless_line_is_nowhere_held_in_memory(fake: Path, children: Children) -> None:
+    if not _is_usable():
+        pytest.skip("this Python lies where others may write")
+    process = children.start("/bin/sh", "-c", "echo ready; read x")
+    _read_by(fake, "never ends", process)
+    assert int((fake / "printed").read_text()) < 10, "its pipe is closed where it is too much"
 
 
 def test_what_was_torn_is_read_again(fake: Path, children: Children) -> None:
