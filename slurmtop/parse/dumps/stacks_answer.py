@@ -17,8 +17,8 @@ can look like a line of the script, and a secret in one does not hide the next::
 ``I``: our uid, and Yama's ptrace_scope where there is one. ``S``: its state before. ``E``: exit
 status of py-spy (13 refused, 124 and 137 out of time, 99 it never came back, 97 it printed more
 than is read), its state afterwards, as whom it was run; of several readings the last one counts.
-``G``: ended, or another process has its pid. ``B``: an earlier reader stands there. ``L``: no time was left. ``K``: not to be paused.
-``X``: a tool that may not be run, and why.
+``G``: ended, or another process has its pid. ``B``: an earlier reader stands there. ``L``: no time
+was left. ``K``: not to be paused. ``X``: a tool that may not be run, and why.
 """
 
 import json
