@@ -14,7 +14,7 @@ from slurmtop.collect.live import LookSettings
 from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
-from slurmtop.model.text import visible
+from slurmtop.model.text import fit, visible
 from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json
@@ -22,6 +22,9 @@ from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.report import report_lines
 
 _REPORT_WIDTH = 100
+#: Of notes, which anybody may have written.
+_NOTES_SHOWN = 12
+_NOTE_WIDTH = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +94,11 @@ async def ask_paths(door: Door, paths: Sequence[str], *, whole: bool) -> Answer:
 async def ask_and_save(
     door: Door, about: Manifest, to: str, ask: Ask
 ) -> tuple[Answer, Saved | CannotSave]:
-    """The answer, and where it was saved or why not. Raises :class:`CannotSave` where it could not
-    even be begun: then nobody was asked."""
+    """The answer, and where it was saved or why not.
+
+    Raises :class:`CannotSave` where what stands at that place forbids it: then nobody was asked. A
+    place that cannot be written costs the bundle, not the answer.
+    """
     answers: list[Answer] = []
 
     async def look(recorded: Door) -> Found:
@@ -103,9 +109,12 @@ async def ask_and_save(
     try:
         saved: Saved | CannotSave = await save_bundle(to, door, about, look)
     except CannotSave as error:
-        if not answers:
+        why = error.__cause__
+        if not answers and (isinstance(why, FileExistsError) or not isinstance(why, OSError)):
             raise
         saved = error
+        if not answers:
+            answers.append(await ask(door))
     return answers[0], saved
 
 
@@ -152,8 +161,11 @@ def tell_bundle(bundle: Bundle, verdict: Verdict) -> None:
         parts.append(f"by {manifest.who.name}")
     parts.append(f"with slurmtop {manifest.version or '?'}")
     _tell(" ".join(parts))
-    for note in (*bundle.notes, *(f"not in it: {note}" for note in manifest.notes)):
-        _tell(note)
+    notes = (*bundle.notes, *(f"not in it: {note}" for note in manifest.notes))
+    for note in notes[:_NOTES_SHOWN]:
+        _tell(fit(visible(note), _NOTE_WIDTH).rstrip() if len(note) > _NOTE_WIDTH else note)
+    if len(notes) > _NOTES_SHOWN:
+        _tell(f"and {len(notes) - _NOTES_SHOWN} notes more: see its manifest.json")
     now = mask_json(verdict_dict(verdict))
     if manifest.finished and not same_verdict(bundle.verdict, now):
         _tell(f"the verdict that was saved with it was another one: {_own_words(bundle)}")

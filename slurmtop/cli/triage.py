@@ -20,7 +20,7 @@ from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.text import visible
 from slurmtop.model.trace import Source, Traces
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
-from slurmtop.parse.mask import mask_json
+from slurmtop.parse.mask import mask_json, mask_text
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 
 # What parses logs takes a fifth of a second to load: of a job another process does that.
@@ -117,7 +117,7 @@ async def _bundle(bundle: "Bundle", options: Options) -> int:
 async def _paths_saved(options: Options) -> int:
     """As :func:`_paths`, and what was read is kept."""
     from slurmtop.cli.bundles import Answer, ask_and_save, ask_paths, paths_manifest, tell_saved
-    from slurmtop.collect.bundle import CannotSave
+    from slurmtop.collect.bundle import CannotSave, NothingFound
     from slurmtop.collect.job_triage import Door
     from slurmtop.collect.who import current_user
 
@@ -127,7 +127,7 @@ async def _paths_saved(options: Options) -> int:
         answer = await ask_paths(door, options.paths, whole=options.whole)
         assert answer.traces is not None
         if not any(source.status is LogStatus.READ for source in answer.traces.sources):
-            raise CannotWork(_nothing_read(options.paths, answer.traces))
+            raise NothingFound(_nothing_read(options.paths, answer.traces))
         return answer
 
     about = paths_manifest(options.paths, whole=options.whole)
@@ -135,7 +135,7 @@ async def _paths_saved(options: Options) -> int:
         door = Door(runner=runner, clock=clock, who=current_user())
         try:
             answer, saved = await ask_and_save(door, about, options.save or "", ask)
-        except CannotSave as error:
+        except (CannotSave, NothingFound) as error:
             raise CannotWork(str(error)) from error
     _print(answer.verdict, options)
     assert answer.traces is not None
@@ -278,8 +278,9 @@ def _print(verdict: Verdict, options: Options, facts: JobFacts | None = None) ->
 
     width = _width()
     where = class_lines(facts.live, width=width) if facts is not None else ()
-    for line in report_lines(verdict, width=width, where=where):
-        print(line)
+    report = "\n".join(report_lines(verdict, width=width, where=where))
+    # Beside a bundle the same words stand here as in it.
+    print(report if options.save is None else mask_text(report))
 
 
 def exit_status(verdict: Verdict) -> int:

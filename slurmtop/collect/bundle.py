@@ -45,12 +45,17 @@ from slurmtop.parse.mask import mask_json, mask_text
 
 _PACKED_ENDS = (".tar.gz", ".tgz")
 _FILE_MODE = 0o600
+_LINES_OF_HEAD = 4_096
 #: Room for the manifest, the verdict and the report in what a reader takes at the most.
 _SPARE_BYTES = 16 * 1024 * 1024
 
 
 class CannotSave(Exception):
     """There is no bundle, or only part of one; ``str()`` is a sentence."""
+
+
+class NothingFound(Exception):
+    """The look came to nothing that could be judged; ``str()`` says why. Nothing is kept then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,8 @@ async def save_bundle(to: str | Path, door: Door, about: Manifest, look: Look) -
 
     ``to`` is a folder that does not exist or is empty, or a name that ends in ``.tar.gz``. Raises
     :class:`CannotSave`, and whatever ``look`` raises; what was kept until then stays in the
-    folder, with a manifest that says so. What ``look`` came to only the bundle gets to know.
+    folder, with a manifest that says so, but for :class:`NothingFound`. What ``look`` came to only
+    the bundle gets to know.
     """
     path, place = _places(to)
     packed = place != path
@@ -111,7 +117,11 @@ async def save_bundle(to: str | Path, door: Door, about: Manifest, look: Look) -
         if packed:
             size = await asyncio.to_thread(_pack, place, path)
     except (OSError, UnsafeFolder, RecordingExists) as error:
-        raise CannotSave(f"cannot save to {path}: {_why(error)}") from error
+        half = "" if packed or not _begun(place) else "; what is there now is not whole"
+        raise CannotSave(f"cannot save to {path}: {_why(error)}{half}") from error
+    except NothingFound:
+        await asyncio.to_thread(_remove, place)
+        raise
     finally:
         if packed:
             await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
@@ -154,6 +164,22 @@ async def _keep(
     about = replace(about, stack_tools=stack_tools(found.facts), notes=notes, finished=True)
     size = await asyncio.to_thread(_finish, folder, about, found)
     return notes, size
+
+
+def _begun(place: Path) -> bool:
+    """Is a bundle there that was not finished?"""
+    try:
+        return b'"finished": false' in (place / MANIFEST).read_bytes()[:_LINES_OF_HEAD]
+    except OSError:
+        return False
+
+
+def _remove(place: Path) -> None:
+    """Take back what was written there, and the folder where nothing else is in it."""
+    with contextlib.suppress(OSError):
+        for name in NAMES:
+            (place / name).unlink(missing_ok=True)
+        place.rmdir()
 
 
 def _notes(recording: RecordingRunner) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from slurmtop.collect.live import LookSettings
+from slurmtop.collect.log_content import begins_bundle
 from slurmtop.collect.record_form import COMMANDS, FILES, SESSION, failure_form, failure_of
 from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts
@@ -122,6 +123,15 @@ def is_manifest(data: bytes) -> bool:
     except _BROKEN:
         return False
     return isinstance(schema, str) and schema.startswith(_FAMILY)
+
+
+def check_manifest(data: bytes) -> bool:
+    """:func:`is_manifest`. Raises :class:`BundleError` for one of a bundle that is torn."""
+    if is_manifest(data):
+        return True
+    if begins_bundle(data):
+        raise BundleError("its manifest is cut short or was changed")
+    return False
 
 
 def parse_manifest(data: bytes) -> Manifest:

@@ -27,7 +27,7 @@ from slurmtop.collect.bundle_form import (
     VERDICT,
     BundleError,
     Manifest,
-    is_manifest,
+    check_manifest,
     parse_manifest,
     parse_said,
 )
@@ -40,6 +40,10 @@ from slurmtop.model.ports import Clock
 _GZIP = b"\x1f\x8b"
 _BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError)
 _MOST_MEMBERS = 1_000
+#: A manifest is some kilobytes; with sums of thousands of tools a megabyte.
+_MOST_MANIFEST = 16 * 1024 * 1024
+_BLOCK = 1024 * 1024
+_TOO_LARGE = f"it is larger than {MOST_BYTES >> 20} MiB: no bundle is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +121,7 @@ def _checked(manifest: Manifest, files: Mapping[str, bytes]) -> tuple[str, ...]:
                 " changed it"
             )
     out.extend(
-        f"{name} of the bundle was not there when it was saved"
+        f"{name} of the bundle has no sum in its manifest: one of the two was changed since"
         for name in files
         if name in RECORDED and name not in manifest.files
     )
@@ -130,8 +134,8 @@ def _of_folder(path: Path) -> dict[str, bytes] | None:
     except OSError:
         return None
     try:
-        manifest = _plain_file(MANIFEST, handle, MOST_BYTES)
-        if manifest is None or not is_manifest(manifest):
+        manifest = _plain_file(MANIFEST, handle, _MOST_MANIFEST)
+        if manifest is None or not check_manifest(manifest):
             return None
         files = {MANIFEST: manifest}
         left = MOST_BYTES - len(manifest)
@@ -160,7 +164,7 @@ def _plain_file(name: str, folder: int, most: int) -> bytes | None:
         if not stat.S_ISREG(info.st_mode):
             return None
         if info.st_size > most:
-            raise BundleError(f"it is larger than {MOST_BYTES >> 20} MiB: no bundle is")
+            raise BundleError(_TOO_LARGE)
         return file.read(most)
 
 
@@ -179,7 +183,7 @@ class _Bounded(io.RawIOBase):
         data = self._inner.read(wanted) if wanted else b""
         self._left -= len(data)
         if not self._left:
-            raise BundleError(f"it is larger than {MOST_BYTES >> 20} MiB: no bundle is")
+            raise BundleError(_TOO_LARGE)
         return data
 
 
@@ -224,9 +228,20 @@ def _take(tar: tarfile.TarFile, files: dict[str, bytes]) -> None:
             or member.name.count("/") > 1
         ):
             continue
-        reader = tar.extractfile(member)
-        data = b"" if reader is None else reader.read(left)
-        if not files and (name != MANIFEST or not is_manifest(data)):
+        if not files and (name != MANIFEST or member.size > _MOST_MANIFEST):
+            return
+        if member.size > left:
+            raise BundleError(_TOO_LARGE)
+        data = _whole(tar.extractfile(member))
+        if not files and not check_manifest(data):
             return
         files.setdefault(name, data)
         left -= len(data)
+
+
+def _whole(reader: IO[bytes] | None) -> bytes:
+    """Block by block into one piece: asked for all at once it stands in memory three times."""
+    out = io.BytesIO()
+    while reader is not None and (block := reader.read(_BLOCK)):
+        out.write(block)
+    return out.getvalue()

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from slurmtop.collect.local import LocalRunner
-from slurmtop.collect.log_content import PACKED, SAMPLE_BYTES, Content, content_of
+from slurmtop.collect.log_content import PACKED, SAMPLE_BYTES, Content, begins_bundle, content_of
 from slurmtop.collect.log_files import log_status
 from slurmtop.collect.log_pool import ParsePool, ReaderLost
-from slurmtop.collect.log_search import AT_ONCE, Found, find_logs
+from slurmtop.collect.log_search import A_BUNDLE, AT_ONCE, Found, find_logs
 from slurmtop.collect.log_spans import BLOCK_BYTES as BLOCK_BYTES
 from slurmtop.collect.log_spans import END_BYTES, spans
 from slurmtop.collect.unpack import CannotUnpack, Unpacker
@@ -167,6 +167,8 @@ async def _read_packed(
         unpacker = Unpacker(content)
         while block:
             for part in unpacker.feed(block):
+                if not ends.any and begins_bundle(part):
+                    return _not_read(found, LogStatus.NOT_A_FILE, A_BUNDLE)
                 await ends.feed(part)
             block = await runner.read(found.path, at, min(BLOCK_BYTES, size - at))
             at += len(block)

@@ -22,6 +22,9 @@ _CODE_LINE = re.compile(
     rb"^(?:import \w|from [\w.]+ import |def \w+\(|class \w+[(:]|#include [<\"])", re.MULTILINE
 )
 _CODE_LINES = 3
+#: What slurmtop saved is no log: it tells of another look, or of another job.
+_BUNDLE = re.compile(rb'\s*\{\s*"schema"\s*:\s*"slurmtop\.bundle/')
+_BUNDLE_IN_TAR = re.compile(rb"[^\0]{0,99}manifest\.json\0.{0,520}?" + _BUNDLE.pattern, re.DOTALL)
 
 
 class Content(StrEnum):
@@ -59,6 +62,11 @@ def content_of(start: bytes) -> Content:
     if sample.startswith(b"#!") or len(_CODE_LINE.findall(sample)) >= _CODE_LINES:
         return Content.CODE
     return Content.TEXT
+
+
+def begins_bundle(start: bytes) -> bool:
+    """Is it the manifest of a bundle, whole or torn, or a packed bundle that was unpacked?"""
+    return _BUNDLE.match(start) is not None or _BUNDLE_IN_TAR.match(start[:2048]) is not None
 
 
 def _narrow(start: bytes) -> bytes:

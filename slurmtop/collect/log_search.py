@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from slurmtop.collect.log_content import SAMPLE_BYTES, begins_bundle
 from slurmtop.collect.log_files import NotAFile, log_status
 from slurmtop.model.facts import LogStatus
 from slurmtop.model.ports import FileStat, Runner, RunnerError
@@ -14,6 +15,10 @@ MOST_FOLDERS = 1_024
 MOST_DEPTH = 8
 #: Questions that are in flight at once.
 AT_ONCE = 16
+#: What tells that slurmtop itself wrote a folder, and what it writes into each.
+_MANIFEST = "manifest.json"
+_RECORDED = frozenset({"session.json", "commands.jsonl"})
+A_BUNDLE = "a bundle that slurmtop saved, not what a run said: slurmtop triage judges it alone"
 _NEVER_LOGS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
@@ -78,6 +83,9 @@ class _Search:
         except (OSError, RunnerError) as error:
             self._keep(Found(folder, None, True, *log_status(error)))
             return
+        if await self._is_bundle(folder, names):
+            self._tell(folder, A_BUNDLE)
+            return
         inside = [_join(folder, name) for name in sorted(names) if _may_hold_logs(name)]
         room = max(0, MOST_FILES - len(self.found))
         below: list[Found] = []
@@ -94,6 +102,18 @@ class _Search:
                 self._tell(one.path, "too many folders stand one below the other")
             elif len(self.found) < MOST_FILES:
                 await self._walk(one.path, one.stat, depth + 1)
+
+    async def _is_bundle(self, folder: str, names: Sequence[str]) -> bool:
+        if _RECORDED.issubset(names):
+            return True
+        if _MANIFEST not in names:
+            return False
+        try:
+            async with self._gate:
+                start = await self._runner.read(_join(folder, _MANIFEST), 0, SAMPLE_BYTES)
+        except (OSError, RunnerError):
+            return False
+        return begins_bundle(start)
 
     def _tell(self, folder: str, why: str) -> None:
         self.found.append(Found(folder, None, False, LogStatus.FAILED, why))

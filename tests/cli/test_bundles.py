@@ -1,7 +1,9 @@
 """A bundle of a simulated job gives the very verdict that was told live, without one secret."""
 
 import asyncio
+import errno
 import json
+import os
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from slurmtop.collect.bundle_open import open_bundle
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.job_triage import Door
 from slurmtop.collect.live import LookSettings
+from slurmtop.collect.private_files import PrivateFolder
 from slurmtop.collect.who import Who
 from slurmtop.config import Config
 from slurmtop.demo import DEFAULT_SCENARIO, DEMO_UID, DEMO_USER, DemoClock, make_demo
@@ -242,3 +245,49 @@ def test_a_folder_that_holds_something_is_refused(
     assert main(["triage", str(tmp_path / "a.log"), "--save", str(to)]) == 1
     assert "name a new folder" in capsys.readouterr().err
     assert [one.name for one in to.iterdir()] == ["thesis.tex"]
+
+
+def test_a_place_that_cannot_be_written_costs_the_bundle_not_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot(self: PrivateFolder, path: Path | str) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(PrivateFolder, "__init__", cannot)
+    (tmp_path / "a.log").write_text("RuntimeError: CUDA out of memory\n")
+    assert main(["triage", str(tmp_path / "a.log"), "--save", str(tmp_path / "x")]) == 1
+    out, err = capsys.readouterr()
+    assert "gpu-oom" in out
+    assert "not saved: cannot save to" in err
+
+
+def test_of_what_is_not_there_no_folder_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = tmp_path / "kept"
+    assert main(["triage", str(tmp_path / "nosuch"), "--save", str(to)]) == 1
+    assert not to.exists()
+
+
+def test_what_is_saved_is_shown_with_the_same_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "hf_" + "Abcd1234" * 4 + "Zz"
+    (tmp_path / "a.log").write_text(f'KeyError: "{token}"\n')
+    assert main(["triage", str(tmp_path / "a.log"), "--save", str(tmp_path / "x")]) == 2
+    out = capsys.readouterr().out
+    assert token not in out
+    assert "‹masked›" in out
+
+
+def test_many_long_notes_are_not_all_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(saved(tmp_path / "b", demo_door()))
+    manifest = tmp_path / "b" / "manifest.json"
+    form = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**form, "notes": ["x" * 4_000] * 2_000}))
+    main(["triage", str(tmp_path / "b")])
+    err = capsys.readouterr().err
+    assert len(err) < 10_000
+    assert "notes more" in err

@@ -7,6 +7,7 @@ import io
 import json
 import stat
 import tarfile
+import tracemalloc
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurmtop.collect.bundle import CannotSave, Found, save_bundle
+from slurmtop.collect.bundle import CannotSave, Found, NothingFound, save_bundle
 from slurmtop.collect.bundle_form import (
     JOB,
     NAMES,
@@ -219,6 +220,59 @@ async def test_a_changed_file_is_told_and_a_torn_one_refused(tmp_path: Path) -> 
     commands.unlink()
     with pytest.raises(BundleError, match="torn"):
         open_bundle(to)
+
+
+@pytest.mark.parametrize("length", [60, 300])
+async def test_a_torn_manifest_is_refused(tmp_path: Path, length: int) -> None:
+    to = tmp_path / "out"
+    await saved(to)
+    manifest = to / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:length])
+    with pytest.raises(BundleError, match="its manifest is cut short or was changed"):
+        open_bundle(to)
+
+
+async def test_a_manifest_without_sums_was_changed(tmp_path: Path) -> None:
+    to = tmp_path / "out"
+    await saved(to)
+    manifest = to / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "files": {}}))
+    bundle = open_bundle(to)
+    assert bundle is not None
+    assert "commands.jsonl of the bundle has no sum in its manifest" in " ".join(bundle.notes)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "files.jsonl"])
+async def test_what_grows_to_gigabytes_is_not_unpacked(tmp_path: Path, name: str) -> None:
+    await saved(tmp_path / "out")
+    good = (tmp_path / "out" / "manifest.json").read_bytes()
+    first = tarfile.TarInfo("b/manifest.json")
+    first.size = len(good)
+    large = tarfile.TarInfo(f"b/{name}")
+    large.size = 5 << 30
+    to = tmp_path / "bomb.tar.gz"
+    head = first.tobuf() + good + bytes(-len(good) % 512) if name != "manifest.json" else b""
+    to.write_bytes(gzip.compress(head + large.tobuf() + bytes(1 << 20)))
+    tracemalloc.start()
+    try:
+        if head:
+            with pytest.raises(BundleError, match="larger than"):
+                open_bundle(to)
+        else:
+            assert open_bundle(to) is None
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_of_a_look_that_found_nothing_nothing_is_left(tmp_path: Path) -> None:
+    async def fails(door: Door) -> Found:
+        raise NothingFound("nothing was read")
+
+    for name in ("out", "p.tar.gz"):
+        with pytest.raises(NothingFound):
+            await save_bundle(tmp_path / name, make_door(*make_world()), ABOUT, fails)
+    assert names_in(tmp_path) == []
 
 
 async def test_saving_that_was_stopped_says_so(tmp_path: Path) -> None:

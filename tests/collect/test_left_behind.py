@@ -3,10 +3,12 @@
 import asyncio
 import gzip
 import importlib
+import io
 import json
 import os
 import signal
 import sys
+import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,6 +89,41 @@ async def test_what_is_no_log_is_known_by_its_content(runner: Counted, tmp_path:
     assert (source.status, source.why) == (LogStatus.NOT_A_FILE, "it holds no text")
     (source,) = (await read_traces(runner, [str(tmp_path / "run.sh")])).sources
     assert "script" in source.why
+
+
+MANIFEST = b'{\n "schema": "slurmtop.bundle/1",\n "slurmtop": "0.1.0",\n "finished": true\n}\n'
+
+
+@pytest.mark.parametrize("kept", [MANIFEST, MANIFEST[:45], None])
+async def test_what_slurmtop_saved_is_no_log(
+    runner: Counted, tmp_path: Path, kept: bytes | None
+) -> None:
+    """Neither in a folder (whole, with a torn manifest or without one) nor packed."""
+    old = tmp_path / "triage-4711"
+    old.mkdir()
+    for name in ("files.jsonl", "commands.jsonl", "session.json", "verdict.json", "report.txt"):
+        (old / name).write_bytes(LINE)
+    if kept is not None:
+        (old / "manifest.json").write_bytes(kept)
+    (tmp_path / "rank0.log").write_bytes(LINE)
+    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
+        info = tarfile.TarInfo("b/manifest.json")
+        info.size = len(MANIFEST)
+        tar.addfile(info, io.BytesIO(MANIFEST))
+    traces = await read_traces(runner, [str(tmp_path)])
+    pairs = zip(named(traces, tmp_path), traces.sources, strict=True)
+    told = {name: one.status for name, one in pairs}
+    assert told.pop("rank0.log") is LogStatus.READ
+    assert LogStatus.READ not in told.values()
+    assert all("a bundle that slurmtop saved" in one.why for one in traces.sources if one.why)
+    assert set(told) == {"b.tar.gz", "triage-4711"}
+
+
+async def test_another_manifest_makes_no_bundle(runner: Counted, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(b'{"schema": "other/1"}')
+    (tmp_path / "rank0.log").write_bytes(LINE)
+    traces = await read_traces(runner, [str(tmp_path)])
+    assert "rank0.log" in named(traces, tmp_path)
 
 
 @pytest.mark.parametrize(
