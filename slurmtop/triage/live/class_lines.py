@@ -16,7 +16,7 @@ MOST_CLASSES = 8
 _MOST_HOSTS = 4
 _MOST_FRAMES = 6
 _INDENT = "  "
-_MOTION = {True: "moved since the look before", False: "did not move", None: ""}
+_MOTION = {True: "moved since the look before", False: "same place as before", None: ""}
 
 
 def class_lines(live: LiveFacts | None, *, width: int = 80) -> tuple[str, ...]:

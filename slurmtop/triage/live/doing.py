@@ -75,13 +75,13 @@ def doing_of(
     known = stacks is not None and stacks.failure is None and stacks.main is not None
     if not known or stacks is None or stacks.main is None or not stacks.main.frames:
         return Doing(act=kernel, busy=busy)
-    found = _of_thread(stacks.main)
+    found = thread_doing(stacks.main)
     if kernel in (Act.STOPPED, Act.DISK):
         return replace(found, act=kernel, op=None, busy=busy)
     alone = found.act is Act.OWN and kernel in _BY_ITSELF
     if found.act in _WAITS_FOR_THREAD and not alone:
         for thread in stacks.threads[1:]:
-            other = _of_thread(thread)
+            other = thread_doing(thread)
             if other.act in ON_OTHERS:
                 return replace(other, helper=True, busy=busy)
     if found.act is Act.OWN:
@@ -101,7 +101,8 @@ def _own_act(found: Doing, kernel: Act, busy: bool | None) -> Act:
     return Act.BUSY if busy else Act.OWN
 
 
-def _of_thread(thread: ThreadStack) -> Doing:
+def thread_doing(thread: ThreadStack) -> Doing:
+    """What one thread does, by its stack alone."""
     frames = thread.frames
     inner = next((one for one in frames if not passes_on(one)), None)
     act = act_of(inner) if inner is not None else None

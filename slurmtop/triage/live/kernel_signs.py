@@ -36,6 +36,8 @@ _WCHANS: tuple[tuple[str, Act], ...] = (
     ),
 )
 
+_WCHAN_ROWS = tuple((tuple(beginnings.split()), act) for beginnings, act in _WCHANS)
+
 #: x86_64 and aarch64, by their number.
 _CALLS: dict[str, dict[str, Act]] = {
     "x86_64": {
@@ -86,9 +88,9 @@ def act_by_kernel(activity: Activity, arch: str | None = None) -> Act:
     if activity.state == DISK:
         return Act.DISK
     name = activity.wchan or ""
-    for beginnings, act in _WCHANS:
-        if name and name.startswith(tuple(beginnings.split())):
-            return act
+    found = act_by_wchan(name)
+    if found is not None:
+        return found
     if is_busy(activity) or activity.state == "R":
         return Act.BUSY
     call = activity.syscall or ""
@@ -98,6 +100,13 @@ def act_by_kernel(activity: Activity, arch: str | None = None) -> Act:
             return Act.READ if activity.open_file else Act.UNKNOWN
         return _CALLS[arch].get(call, Act.UNKNOWN)
     return Act.UNKNOWN
+
+
+def act_by_wchan(name: str) -> Act | None:
+    """What a thread waits for that sleeps in ``name``; None where that tells nothing."""
+    if not name:
+        return None
+    return next((act for begins, act in _WCHAN_ROWS if name.startswith(begins)), None)
 
 
 def is_busy(activity: Activity, ticks_per_s: int = 100) -> bool | None:

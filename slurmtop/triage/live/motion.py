@@ -22,6 +22,8 @@ _IDLE_SHARE = 0.02
 _SOME_BYTES = 65_536
 #: Who wakes up by a clock only to look whether something has ended uses no more than this.
 _POLLING_SHARE = 0.05
+#: Beginnings of the names that torch, gloo, NCCL and UCX give to their threads.
+_TRANSPORTS = ("pt_gloo", "pt_nccl", "gloo_", "nccl", "pt_tcpstore", "ucx", "ucs_")
 #: What was put on a CPU at most so often did not move at all: somebody looked at it.
 _AT_REST = 1
 
@@ -40,7 +42,8 @@ class Motion(StrEnum):
 class Change:
     """What changed of one process from one look to the next; None: not known.
 
-    ``cpu_share`` is that of one CPU, all its threads together, ``main_share`` its main thread's.
+    ``cpu_share`` is that of one CPU, all its threads together, ``main_share`` its main thread's,
+    ``others_share`` that of all others but those that carry data from rank to rank.
     """
 
     seconds: float
@@ -50,6 +53,7 @@ class Change:
     read_bytes: int | None = None
     written_bytes: int | None = None
     same_state: bool = False
+    others_share: float | None = None
 
     @property
     def io_grew(self) -> bool:
@@ -82,15 +86,43 @@ def change(
     before, after = main_thread(first), main_thread(last)
     main = _grown(before.cpu_ticks, after.cpu_ticks) if before and after else None
     unit = seconds * max(1, ticks_per_s)
+    switches = _counted(first, last, "switches")
+    others, transports = _of_others(first, last)
+    if cpu is not None and switches is not None and switches <= _AT_REST and last.state != "R":
+        # Its main thread was never on a CPU: the others did all, also those that are not listed.
+        others = max(others or 0, cpu - transports)
     return Change(
         seconds=seconds,
         cpu_share=None if cpu is None else cpu / unit,
         main_share=None if main is None else main / unit,
-        switches=_counted(first, last, "switches"),
+        switches=switches,
         read_bytes=_most(first, last, "read_bytes", "read_chars"),
         written_bytes=_most(first, last, "written_bytes", "written_chars"),
         same_state=(first.state, first.wchan) == (last.state, last.wchan),
+        others_share=None if others is None else others / unit,
     )
+
+
+def is_transport(name: str) -> bool:
+    """Does a thread of this name carry data from rank to rank, or watch over that?"""
+    return name.lower().startswith(_TRANSPORTS)
+
+
+def _of_others(first: Activity, last: Activity) -> tuple[int | None, int]:
+    """Ticks of the threads beside the main one: of those that do the program's own work (None: not
+    told), and of those that carry data."""
+    was = {one.tid: one.cpu_ticks for one in first.threads}
+    own, carried, told = 0, 0, False
+    for one in last.threads:
+        ticks = _grown(was.get(one.tid), one.cpu_ticks)
+        if one.tid == last.pid or ticks is None:
+            continue
+        told = True
+        if is_transport(one.name):
+            carried += ticks
+        else:
+            own += ticks
+    return (own if told else None), carried
 
 
 def _grown(was: int | None, now: int | None) -> int | None:

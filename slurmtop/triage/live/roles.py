@@ -9,10 +9,16 @@ from enum import StrEnum
 
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, Phase
-from slurmtop.triage.live.motion import Motion
+from slurmtop.triage.live.motion import Motion, is_transport
 from slurmtop.triage.live.pace import is_long
+from slurmtop.triage.live.patience import (
+    ends_by_itself,
+    late,
+    no_other_end,
+    serving,
+    threads_work,
+)
 from slurmtop.triage.live.view import ProcessView, RankView, World
-from slurmtop.triage.programs import program_of
 
 #: Waits of a process for itself, by its stack.
 _BY_STACK = frozenset({Act.SLEEP, Act.READ, Act.LOCK, Act.CHILD, Act.SOCKET, Act.POLL, Act.GIL})
@@ -22,13 +28,12 @@ _BY_KERNEL = frozenset({Act.SLEEP, Act.READ})
 _LONG_WORK = frozenset(
     {Phase.EVALUATION, Phase.COMPILE, Phase.CHECKPOINT, Phase.STARTUP, Phase.LOADER}
 )
-#: Beginnings of the names that torch, gloo and NCCL give to their threads.
-_COLLECTIVE_THREADS = ("pt_gloo", "pt_nccl", "gloo_", "nccl", "pt_tcpstore")
+#: In these a main thread may wait for its own threads.
+_FOR_THREADS = frozenset({Act.LOCK, Act.POLL, Act.CHILD, Act.SOCKET})
 #: A step on GPUs takes its time: only a log quiet for so long makes a spinning rank doubtful.
 LONG_QUIET_S = 120.0
 #: GPUs that only wait for each other draw a fifth of their limit or less, whatever their use.
 WORKING_POWER = 0.4
-_LOGGERS = frozenset({"wandb-core", "wandb-service", "gpu_stats", "tensorboard", "aim", "mlflow"})
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
 
 
@@ -121,29 +126,36 @@ def _of_still(world: World, one: RankView) -> Role:
     if doing.act in PERHAPS_ON_OTHERS:
         return Role.SEEMS
     if not doing.by_stack:
-        if acts <= _BY_KERNEL or stuck_workers(one):
-            return Role.AWAY
-        if acts == {Act.CHILD}:
-            return Role.OPEN if _below_works(one) else Role.AWAY
+        if acts <= _BY_KERNEL or stuck_workers(one) or acts == {Act.CHILD}:
+            return _away(world, one)
         seems = acts == {Act.LOCK} and _meets_others(view) and not _below_works(one)
-        return Role.SEEMS if seems else Role.OPEN
+        return Role.SEEMS if seems and not threads_work(view) else Role.OPEN
     if doing.act not in _BY_STACK:
         return Role.OPEN
     if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
         # A line of the program below which C code waits: it may be the wait for a collective.
-        return Role.SEEMS if doing.act is Act.LOCK and _meets_others(view) else Role.OPEN
+        seems = doing.act is Act.LOCK and _meets_others(view) and not threads_work(view)
+        return Role.SEEMS if seems else Role.OPEN
+    return Role.OPEN if _below_unknown(world, one) else _away(world, one)
+
+
+def _away(world: World, one: RankView) -> Role:
+    """It stands still and waits for nobody else: is that for ever?"""
+    if no_other_end(one.view):
+        return Role.AWAY
     if _below_works(one):
         return Role.WORKS
-    return Role.OPEN if _below_unknown(world, one) else Role.AWAY
+    if threads_work(one.view):
+        # A main thread that waits for its own threads works where they do.
+        return Role.WORKS if one.doing.act in _FOR_THREADS else Role.OPEN
+    return Role.OPEN if ends_by_itself(one) and not late(world) else Role.AWAY
 
 
 def _meets_others(view: ProcessView) -> bool:
     """Does it talk to other ranks at all? A lock of a program that never does is its own."""
     activity = view.looks[-1].activity
     threads = activity.threads if activity is not None else ()
-    if any(one.name.lower().startswith(_COLLECTIVE_THREADS) for one in threads):
-        return True
-    return any(view.process.variable(name) for name in ("MASTER_ADDR", "MASTER_PORT"))
+    return any(is_transport(one.name) for one in threads)
 
 
 def _told_by_kernel_only(doing: Doing) -> bool:
@@ -166,15 +178,21 @@ def _loops(view: ProcessView) -> bool:
 
 
 def _below_works(one: RankView) -> bool:
-    """Does something work that the rank has started: a compiler, a worker of its loader? What
-    only tells of the rank is at work as long as the rank is there."""
-    return any(
+    """Does something work that the rank has started: a compiler, a worker of its loader?"""
+    return bool(at_work_below(one))
+
+
+def at_work_below(one: RankView) -> list[ProcessView]:
+    """What the rank has started and what works. What only tells of the rank is at work as long as
+    the rank is there, and does not count."""
+    return [
+        child
+        for child in serving(one)
         # A new one every few seconds is a compiler, one file after the other.
-        len(child.looks) < 2
+        if len(child.looks) < 2
         or child.motion in (Motion.MOVED, Motion.LOOPS)
         or (child.change is not None and (child.change.works or child.change.io_grew))
-        for child in _serving(one)
-    )
+    ]
 
 
 def _below_unknown(world: World, one: RankView) -> bool:
@@ -185,18 +203,9 @@ def _below_unknown(world: World, one: RankView) -> bool:
         return True
     return any(
         child.change is None or (child.change.cpu_share is None and child.change.asleep is None)
-        for child in _serving(one)
+        for child in serving(one)
         if len(child.looks) > 1
     )
-
-
-def _serving(one: RankView) -> list[ProcessView]:
-    """What it has started, without what only tells of it."""
-    return [
-        child
-        for child in one.below
-        if program_of(child.process) not in _LOGGERS and child.process.name not in _LOGGERS
-    ]
 
 
 def stuck_workers(one: RankView) -> tuple[ProcessView, ...]:

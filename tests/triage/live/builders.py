@@ -45,6 +45,10 @@ class Rank:
     """Do its children work?"""
     fresh: bool = False
     """Are they others in each look?"""
+    gloo: bool = True
+    """Has it the threads of gloo, as every rank of a group has?"""
+    others_cpu: int = 0
+    """What another thread of its own program uses, in ticks."""
 
     @property
     def at(self) -> str:
@@ -189,9 +193,8 @@ def _probe(
             env=env if one.env else None,
         )  # fmt: skip
         processes.append(it)
-        acts.append(
-            _activity(it, one.state, one.wchan, one.switches, one.cpu, one.io, look, one.file)
-        )
+        active = _activity(it, one.state, one.wchan, one.switches, one.cpu, one.io, look, one.file)
+        acts.append(replace(active, threads=(*active.threads, *_threads(one, look))))
         for n, (state, wchan) in enumerate(one.children, 1):
             pid = one.pid + n + (5 * look if one.fresh else 0)
             child = replace(it, pid=pid, ppid=one.pid, name="pt_data_worker", state=state)
@@ -205,6 +208,27 @@ def _probe(
         activity=tuple(acts) if activity else (),
         arch="x86_64",
     )
+
+
+def _threads(one: Rank, look: int) -> list[ThreadState]:
+    """Those beside the main one, with the names that they have on a real node."""
+    stopped = one.state in ("T", "t")
+    state = one.state if stopped else "S"
+    names = [("gloo_tcp_loop", "do_epoll_wait"), ("pt_gloo_runloop", "futex_do_wait")]
+    out = [
+        ThreadState(
+            tid=one.pid + 700 + n,
+            state=state,
+            name=name,
+            wchan="do_signal_stop" if stopped else wchan,
+            cpu_ticks=3,
+        )
+        for n, (name, wchan) in enumerate(names if one.gloo else ())
+    ]
+    if one.others_cpu:
+        ticks = 40 + one.others_cpu * look
+        out.append(ThreadState(tid=one.pid + 710, state="R", name="python3", cpu_ticks=ticks))
+    return out
 
 
 def _activity(

@@ -179,16 +179,17 @@ def _live(case: str, *looks: list[ProcessStacks]) -> LiveFacts:
 
 
 def test_the_report_says_where_the_ranks_stand() -> None:
-    lines = class_lines(_live("train", _stacks("loop"), _stacks("loop")), width=100)
+    lines = class_lines(_live("train", _stacks("loop"), _stacks("loop")), width=110)
     assert lines == (
         "where the ranks stand (4 stacks read)",
-        "  3 ranks (0-1, 3) on gpu01, gpu02, gpu04; train.py:48 in average_gradients; did not move",
+        "  3 ranks (0-1, 3) on gpu01, gpu02, gpu04; train.py:48 in average_gradients;"
+        " same place as before",
         "      all_reduce (distributed_c10d.py:3252)",
         "      average_gradients (train.py:48)",
         "      train_step (train.py:122)",
         "      main (train.py:156)",
         "      <module> (train.py:174)",
-        "  rank 2 on gpu03; train.py:55 in preprocess; did not move",
+        "  rank 2 on gpu03; train.py:55 in preprocess; same place as before",
         "      preprocess (train.py:55)",
         "      go_astray (train.py:95)",
         "      main (train.py:141)",

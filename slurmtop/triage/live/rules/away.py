@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from slurmtop.model.text import visible
-from slurmtop.model.units import plural
+from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Evidence, NextStep, State
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import (
@@ -19,6 +19,7 @@ from slurmtop.triage.live.finding import (
 )
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
+from slurmtop.triage.live.patience import ends_by_itself, late, threads_work
 from slurmtop.triage.live.roles import Parts, may_spin, parts_of, stuck_workers
 from slurmtop.triage.live.view import RankView, World
 
@@ -117,7 +118,9 @@ def _with_odd_one(world: World, parts: Parts) -> Parts:
     still = one.motion is Motion.STILL and one.doing.by_stack
     if len(parts.waits) != world.count - 1 or len(places) != 1 or framework or not still:
         return parts
-    if one.doing.act not in (Act.LOCK, Act.POLL, Act.SOCKET):
+    if one.doing.act not in (Act.LOCK, Act.POLL, Act.SOCKET) or threads_work(one.view):
+        return parts
+    if ends_by_itself(one) and not late(world):
         return parts
     return Parts(waits=parts.waits, seems=(), away=(one,), works=(), open=())
 
@@ -151,6 +154,8 @@ def _finding(
     first = away[0]
     cls = class_of(first)
     alike = [one for one in away if class_of(one) == cls]
+    comes = [one for one in away if one.doing.act not in _STANDS and ends_by_itself(one)]
+    since = _since(world) if first in comes else ""
     culprits = tuple(culprit(one, how(one)) for one in away) if named else ()
     who = first.name if len(alike) == 1 else f"{len(alike)} ranks ({ranks_of(alike)})"
     waits = _waits_text(parts)
@@ -164,14 +169,19 @@ def _finding(
         cls=cls,
         state=State.HUNG,
         weight=weight,
-        summary=f"{who} {how(first, many=len(alike) > 1)}{waits}",
+        summary=f"{who} {how(first, many=len(alike) > 1)}{since}{waits}",
         culprits=culprits,
         shown=(*_shown(alike), *waiting_proof(parts.waiting)),
         against=_rest(away[len(alike) :]),
-        # Nobody knows how long this job's own steps are.
-        doubt=world.pace is None and any(one.motion is Motion.LOOPS for one in away),
+        # Nobody knows how long this job's own steps are, or what it waits for may come yet.
+        doubt=bool(comes) or (world.pace is None and any(o.motion is Motion.LOOPS for o in away)),
         next=_steps(first) if named else (),
     )
+
+
+def _since(world: World) -> str:
+    quiet = world.live.log.quiet_s
+    return f" for {ago_text(quiet)}" if quiet is not None else ""
 
 
 def _strongest(one: RankView) -> tuple[int, int]:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 
 from slurmtop.model.text import visible
-from slurmtop.model.verdict import Collective, Culprit, Evidence, State
+from slurmtop.model.verdict import Collective, Confidence, Culprit, Evidence, State
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, culprit, ranks_of, stack_evidence
 from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.patience import late, transport_works
 from slurmtop.triage.live.roles import parts_of
 from slurmtop.triage.live.view import RankView, World
 
@@ -48,14 +49,28 @@ def find(world: World) -> Iterable[LiveFinding]:
     odd = sides[1] if len(sides) == 2 and 2 * len(sides[1]) < len(waits) else []
     mismatch = len(ops) > 1
     plain = plain and not ops & _ROOTED
-    named = odd if mismatch and plain and whole and world.count > 2 else []
+    # A large tensor on a slow network takes its time: who calls it at another line waits as well.
+    sends = any(transport_works(one.view) for one in waits)
+    named = odd if mismatch and plain and whole and world.count > 2 and not sends else []
+    if sends and not late(world):
+        yield LiveFinding(
+            state=State.UNKNOWN,
+            weight=Weight.SITES,
+            summary=f"{_summary(sides, told, [])}; their other threads use CPUs: data may be on"
+            " its way",
+            shown=_proofs(sides),
+            confidence=Confidence.LOW,
+            collective=Collective(mismatch=told),
+        )
+        return
     yield LiveFinding(
         cls="collective-op-mismatch" if mismatch else "collective-order-skew",
         state=State.HUNG,
         weight=Weight.SITES,
         summary=_summary(sides, told, named),
+        doubt=sends,
         culprits=tuple(_culprit(one) for one in named),
-        shown=tuple(_proof(side) for side in (*sides[1:], sides[0])[:_MOST_SITES]),
+        shown=_proofs(sides),
         collective=Collective(mismatch=told, op=None if mismatch else waits[0].doing.op),
     )
 
@@ -81,6 +96,10 @@ def _culprit(one: RankView) -> Culprit:
     where = site_text(one.doing.site)
     reason = f"is alone in {visible(one.doing.op or 'a collective')}"
     return culprit(one, f"{reason} at {where}" if where else reason)
+
+
+def _proofs(sides: list[list[RankView]]) -> tuple[Evidence, ...]:
+    return tuple(_proof(side) for side in (*sides[1:], sides[0])[:_MOST_SITES])
 
 
 def _proof(side: list[RankView]) -> Evidence:

@@ -10,6 +10,7 @@ from slurmtop.triage.live.finding import (
     Weight,
     at_text,
     numbers_text,
+    process_evidence,
     proofs,
     ranks_of,
     waiting_proof,
@@ -17,9 +18,10 @@ from slurmtop.triage.live.finding import (
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.pace import wait_text
-from slurmtop.triage.live.roles import Parts, may_loop, may_spin, parts_of
+from slurmtop.triage.live.patience import ends_by_itself, late, serving, threads_moved, until_late
+from slurmtop.triage.live.roles import Parts, at_work_below, may_loop, may_spin, parts_of
 from slurmtop.triage.live.rules.missing import without_process
-from slurmtop.triage.live.view import RankView, World
+from slurmtop.triage.live.view import ProcessView, RankView, World
 
 
 def find(world: World) -> Iterable[LiveFinding]:
@@ -106,20 +108,40 @@ def _surely(one: RankView) -> bool:
     changed = one.view.change
     if changed is not None and changed.io_grew:
         return True
-    below = any(child.motion is Motion.MOVED or len(child.looks) < 2 for child in one.below)
-    return below or any(doing.on_others for doing in looks)
+    below = any(child.motion is Motion.MOVED or len(child.looks) < 2 for child in serving(one))
+    return below or threads_moved(one.view) or any(doing.on_others for doing in looks)
 
 
 def _doubt(parts: Parts) -> str:
     if parts.away:
         return f"; {ranks_of(parts.away)} stood still in both looks"
+    if all(one.doing.by_stack and one.motion is Motion.STILL for one in parts.works):
+        return "; whether its threads ever come to an end cannot be told"
     return "; whether it works or goes round in a loop, stacks would tell"
 
 
 def _shown(parts: Parts) -> tuple[Evidence, ...]:
-    first = parts.works[0]
-    says = f"{first.name} moved between the two looks"
-    return (*proofs(first.view, says), *waiting_proof(parts.waiting))
+    # Who moved itself comes first: it is the plainest proof.
+    first = min(parts.works, key=lambda one: one.motion is not Motion.MOVED)
+    return (*_work_of(first), *waiting_proof(parts.waiting))
+
+
+def _work_of(one: RankView) -> tuple[Evidence, ...]:
+    """What shows that it works: itself, or what it has started and waits for."""
+    if one.motion is Motion.MOVED:
+        return proofs(one.view, f"{one.name} moved between the two looks")
+    below = at_work_below(one)
+    if below:
+        child = max(below, key=_cpu)
+        return (
+            process_evidence(child, f"{one.name} has started it, and it works"),
+            *proofs(one.view, f"{one.name} waits for it"),
+        )
+    return proofs(one.view, f"{one.name} waits, and its own threads use a CPU")
+
+
+def _cpu(view: ProcessView) -> float:
+    return (view.change.cpu_share or 0.0) if view.change is not None else 0.0
 
 
 def _unsure(world: World, parts: Parts) -> LiveFinding:
@@ -137,6 +159,8 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     if len(spin) > 1 and first in spin:
         act = f"and {len(spin) - 1} more use CPUs, as who waits for a GPU does too"
     until = f"; {wait_text(world.pace, world.live)}" if may_loop(world, first) else ""
+    if first.motion is Motion.STILL and ends_by_itself(first) and not late(world):
+        until = f"; {until_late(world)}"
     return LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.UNSURE,
