@@ -75,7 +75,7 @@ _SURE = (
     rb"[_-]?key|(?-i:(?<=[a-z])Pass)|connection[_-]?string|x-amz-(?:signature|credential)"
     rb"|(?:db|smtp|mail|ftp|user|proxy|root|admin|git|redis|mysql|pg)[_-]?pass"
 )
-_MAYBE = rb"token|(?-i:(?<=[A-Z0-9]_)(?:KEY|PASS|PAT|AUTH))"
+_MAYBE = rb"token|(?<![A-Za-z0-9_.-])pass(?==)|(?-i:(?<=[A-Z0-9]_)(?:KEY|PASS|PAT|AUTH))"
 _IF_RANDOM = rb"(?<=[A-Za-z0-9][_-])(?:key|pass|pat|auth)|credentials?|(?<![A-Za-z0-9_.-])key(?==)"
 
 _MARKED = re.escape(MARK)
@@ -107,6 +107,30 @@ _PLAIN_VALUE = re.compile(
 
 # --- other shapes: (name, value) ------------------------------------------------------------
 
+#: A value that English words and numbers do not look like: a letter and a digit in it.
+_ODD = (
+    rb"(?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[A-Za-z])(?![/~.])[^\s\"':=,;][^\s\"',;]{5,400}"
+)
+#: A program, and the option behind it that takes a password (as ``mysql -u bob -pPW``).
+_PROGRAMS = (
+    rb"\b(?:%b)\b(?:[^\r\n;|&]|&(?!&)){0,200}?[ \t]%b[\"']?)(?P<value>(?![-=])[^\s\"']{1,400})"
+)
+_WITH_PASSWORD = (
+    (
+        rb"curl|wget|https?|lftp|svn|git",
+        rb"(?:-u|--(?:proxy-)?user)[ \t=]{0,20}[\"']?[^\s:\"']{1,100}:",
+    ),
+    (rb"(?:mysql|mariadb)[a-z-]{0,12}|sshpass|7za?", rb"-p[ \t]{0,4}"),
+    (rb"mongo[a-z-]{0,12}", rb"-p[ \t]{1,4}"),
+    (
+        rb"(?:docker|podman|helm|az|oc|apptainer|singularity)[ \t][a-z \t]{0,40}login",
+        rb"-p[ \t]{0,4}",
+    ),
+    (rb"redis-cli", rb"-a[ \t]{1,4}"),
+    (rb"ldap[a-z]{1,12}", rb"-w[ \t]{0,4}"),
+    (rb"(?:un)?zip", rb"-P[ \t]{0,4}"),
+)
+
 _SHAPES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -117,7 +141,16 @@ _SHAPES = tuple(
         rb"(?P<value>(?=[\w.~+/=-]{0,400}?(?-i:[0-9=]|[a-z][A-Z]))[\w.~+/=-]{8,8000})",
         rb"(?P<name>[A-Za-z][A-Za-z0-9+.-]{0,30}://)"
         rb"(?P<value>[^\s/:@\"'<>]{0,200}:[^\s/\"'<>]{1,400})(?=@)",
-        rb"(?i)(?P<name>[?&](?:sig|key|code|auth)=)(?P<value>[^\s&\"'<>\\]{16,2000})",
+        rb"(?i)(?P<name>[?&](?:key|code|auth)=)(?P<value>[^\s&\"'<>\\]{16,2000})",
+        rb"(?i)(?P<name>[?&](?:sig|(?:[a-z0-9]{1,20}-){0,3}signature)=)(?P<value>[^\s&\"'<>\\]{1,2000})",
+        *(rb"(?P<name>" + _PROGRAMS % pair for pair in _WITH_PASSWORD),
+        rb"(?i)(?P<name>(?<![a-z0-9])(?:passwords?|passwd|passphrase|api[ _-]?key"
+        rb"|secret[_-]access[_-]key)[ \t]{1,4}[\"']?)(?P<value>" + _ODD + rb")",
+        rb"(?P<name>\bwandb[ \t]{1,4}login(?:[ \t]{1,4}--\S{1,40}){0,4}[ \t]{1,4})(?P<value>(?!-)"
+        + _ODD
+        + rb")",
+        rb"(?P<name>(?<![A-Za-z0-9_.-])key=)(?P<value>(?=[^\s&]{0,40}?[a-z])(?=[^\s&]{0,40}?[A-Z])"
+        rb"(?=[^\s&]{0,40}?[0-9])[A-Za-z0-9+/_-]{10,400}={0,2}(?![^\s&,;\"')\]}]))",
         rb"(?P<name>hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)"
         rb"(?P<value>[\w/-]{8,400})",
         rb"(?P<name>\b(?i:wandb[: ]+(?:login|key)|api[ _-]?key|relogin)\b[^\r\n]{0,40}?"
@@ -148,7 +181,9 @@ _TRIGGER = re.compile(
     rb"|credentials?|string|authorization|cookie2?|signature)\\{0,3}[\"']?\]?[ \t]*[=:>]"
     rb"|token[ \t\\]|passw(?:or)?d[ \t\\]|passphrase[ \t\\]|secret[ \t\\]|key[ \t\\]"
     rb"|credentials?[ \t\\]|pat[ \t\\]|bearer[ \t]|basic[ \t]|://[^\s/]{1,601}@|hooks\.slack|api/webhooks"
-    rb"|[?](?:sig|key|code|auth)=|&(?:sig|key|code|auth)=|wandb|relogin|akia|asia|abia|acca|agpa|aida|aroa|aipa|anpa|anva|hf_|api_org_"
+    rb"|[?&](?:sig|key|code|auth)=|signature=|curl |wget |https? |lftp |svn |git |mysql|mariadb"
+    rb"|mongo|sshpass|7za? |login |redis-cli|ldap[a-z]|zip |wandb|relogin|akia|asia|abia|acca|agpa"
+    rb"|aida|aroa|aipa|anpa|anva|hf_|api_org_"
     rb"|sk[_-]|rk[_-]|pk[_-]|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[abeoprs]-|xapp-|local-|aiza"
     rb"|ya29\.|npm_|pypi-|nvapi-|dapi|dckr_|dop_v1_|gsk_|xai-|r8_|tskey-|sg\.|eyj"
 )

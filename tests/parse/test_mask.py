@@ -121,6 +121,27 @@ def test_the_rest_of_a_token_of_any_length() -> None:
         ('"token": "hun\nter2", "n": 1', '"token": "‹masked›\n‹masked›", "n": 1'),
         ('{"secret": "hun', '{"secret": "‹masked›'),
         (f"sort_key = '{MIXED}'", "sort_key = '‹masked›'"),
+        ("+ curl -s -u bob:hunter2 http://h/x", "+ curl -s -u bob:‹masked› http://h/x"),
+        ("curl --user 'bob:hun2 ' -o x", "curl --user 'bob:‹masked› ' -o x"),
+        ("mysql -u bob -phunter2 jobs", "mysql -u bob -p‹masked› jobs"),
+        ("sshpass -p hunter2 ssh h", "sshpass -p ‹masked› ssh h"),
+        ("docker login -u bob -p hunter2 r.io", "docker login -u bob -p ‹masked› r.io"),
+        ("redis-cli -h h -a hunter2 ping", "redis-cli -h h -a ‹masked› ping"),
+        ("ldapsearch -D cn=x -w hunter2", "ldapsearch -D cn=x -w ‹masked›"),
+        ("unzip -P hunter2 data.zip", "unzip -P ‹masked› data.zip"),
+        ("PASS=hunter2 ./x", "PASS=‹masked› ./x"),
+        ("user=bob pass=hunter2 host=h", "user=bob pass=‹masked› host=h"),
+        ("the passphrase hunter2x it was", "the passphrase ‹masked› it was"),
+        ("using password hunter2Sb", "using password ‹masked›"),
+        ("APIKEY hunter2Sb", "APIKEY ‹masked›"),
+        (
+            "aws configure set aws_secret_access_key wJalr/hunter2S8",
+            "aws configure set aws_secret_access_key ‹masked›",
+        ),
+        ("wandb login --relogin hunter2Sa", "wandb login --relogin ‹masked›"),
+        ("key=aB3dE5fG7h rank 3", "key=‹masked› rank 3"),
+        ("GET /b?X-Goog-Signature=6d0f&x=1", "GET /b?X-Goog-Signature=‹masked›&x=1"),
+        ("GET /b?se=2026&sig=aB3%3D&x=1", "GET /b?se=2026&sig=‹masked›&x=1"),
     ],
 )
 def test_names_make_values_secret(before: str, after: str) -> None:
@@ -166,6 +187,13 @@ def test_private_keys_keep_their_lines() -> None:
         "a disk-1234567890123456789012345 task_abcdefghijklmnop",
         "bypass=1 compass: north first_pass: 0.5",
         "sbatch --export=ALL --gres=gpu:8 train.sh",
+        "[rank0] password authentication failed for user7, no passphrase given, password: none",
+        "PASS=12 FAIL=0, pass=1, PASS: test_x1, multi-pass=2",
+        "mysql is down; mongod -port 27017; docker run -p 8080:80 -u 1000:1000 image",
+        "curl -s https://h:8443/a -o x --retry 3; git push -u origin main",
+        "wandb login to see it; wandb: Run data is saved locally in run-20261201_9x",
+        "passwd file /etc/passwd2, api key is missing, key=rank_3_step_40",
+        "srun -u python -u train.py -p gpu --key=val",
     ],
 )
 def test_what_a_parser_needs_stays(line: str) -> None:
@@ -193,7 +221,8 @@ PIECES = st.sampled_from([
     "--", "Bearer ", "https://", "@", "a1B", "hunter2", "‹masked›", "Authorization", "[", "]", "{",
     "}", ",", "hf_", "sk-", "eyJ", MIXED, HEX, "|", ">", "<", "?", "&", "sig=", "wandb login ", "0",
     "str", ".", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "login x", "\t", "$X",
-    "none", "cookie",
+    "none", "cookie", "curl -u a:", "mysql ", " -p", "passphrase ", "APIKEY ", "key=", "pass=",
+    "&x-goog-signature=", "redis-cli ", " -a ", "hunter2Sb",
 ])
 # fmt: on
 SOUP = (st.lists(PIECES | st.text(max_size=3), max_size=24)).map("".join)
@@ -254,6 +283,16 @@ def test_work_grows_with_the_bytes_only() -> None:
             "sk-a-",
         ),
         *("password=\\", "cookie: ", MIXED, "A_", "_key", 'token="\\'),
+        *(
+            "curl ",
+            "curl -u",
+            "mysql -u ",
+            " -p",
+            "passphrase ",
+            "wandb login --",
+            "key=",
+            "signature=",
+        ),
     ):
         text = piece.encode() * (60_000 // len(piece))
         once = mask(text)
