@@ -62,6 +62,8 @@ def who_text(verdict: Verdict) -> str:
         return _ENDED[verdict.ended_by]
     if verdict.state is State.HEALTHY and verdict.against:
         return f"nobody; but {visible(verdict.against[0].says)}"
+    if verdict.state is State.IDLE and any(one.family == "process" for one in verdict.evidence):
+        return "nobody: no program of it trains"
     return _NOBODY[verdict.state]
 
 

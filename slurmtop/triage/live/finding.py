@@ -34,8 +34,9 @@ _LISTED = 6
 class Weight(IntEnum):
     """Which of several findings tells the state: the higher one."""
 
-    IDLE = 10
     UNSURE = 20
+    IDLE = 25
+    """A notebook is seen as a program at rest too."""
     WORKING = 30
     ALIKE = 40
     SLOW = 45

@@ -21,6 +21,7 @@ from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.pace import pace_of
 from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
 from slurmtop.triage.live.rules.kernel import with_kernel
+from slurmtop.triage.live.rules.missing import is_partly
 from slurmtop.triage.live.rules.node import silent_words
 from slurmtop.triage.live.view import RankView, World, has_gpus, worlds_of
 from slurmtop.triage.log_steps import last_progress
@@ -49,14 +50,32 @@ def judge_live(facts: JobFacts) -> Verdict | None:
     began = Subject(facts).start
     pace = pace_of(facts, began)
     worlds = tuple(
-        dataclasses.replace(one, gpus=gpus, started_at=began, pace=pace) for one in worlds
+        dataclasses.replace(
+            one,
+            gpus=gpus,
+            started_at=began,
+            pace=pace,
+            finished=_finished(facts),
+            partly=is_partly(facts.job, one),
+        )
+        for one in worlds
     )
     found = [(world, best) for world in worlds if (best := _best(world)) is not None]
     if not found:
         return None
     # Of several launches at once the one that is in trouble counts.
-    world, finding = max(found, key=lambda pair: (_trouble(pair[1]), pair[1].weight))
+    world, finding = max(found, key=lambda pair: (_trouble(*pair), pair[1].weight))
+    beside = next((one for other, one in found if other is not world), None)
+    if beside is not None and beside.state is not finding.state:
+        words = f"{finding.summary}; of another launch: {beside.summary}"
+        finding = dataclasses.replace(finding, summary=words)
     return _verdict(facts, world, with_kernel(world, finding))
+
+
+def _finished(facts: JobFacts) -> bool:
+    """Does a log of it tell its last step?"""
+    told = [one.progress for one in facts.logs if one.progress is not None]
+    return any(one.total is not None and one.step >= one.total for one in told)
 
 
 def _asked_for_gpus(facts: JobFacts) -> bool:
@@ -69,9 +88,12 @@ def _best(world: World) -> LiveFinding | None:
     return max(findings, key=lambda one: one.weight) if findings else None
 
 
-def _trouble(finding: LiveFinding) -> int:
-    order = (State.HUNG, State.SLOW, State.UNKNOWN, State.HEALTHY, State.IDLE)
-    return -order.index(finding.state)
+def _trouble(world: World, finding: LiveFinding) -> int:
+    order = (State.HUNG, State.SLOW, State.UNKNOWN, State.HEALTHY, None, State.IDLE)
+    group = any(one.view.in_group for one in world.ranks)
+    # A helper beside the training may well rest: it is no part of it.
+    helper = finding.state is State.UNKNOWN and not group
+    return -order.index(None if helper else finding.state)
 
 
 def _so_far(live: LiveFacts) -> LiveFacts:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, Phase
-from slurmtop.triage.live.motion import Motion, is_transport
+from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.pace import is_long
 from slurmtop.triage.live.patience import (
     ends_by_itself,
@@ -128,13 +128,13 @@ def _of_still(world: World, one: RankView) -> Role:
     if not doing.by_stack:
         if acts <= _BY_KERNEL or stuck_workers(one) or acts == {Act.CHILD}:
             return _away(world, one)
-        seems = acts == {Act.LOCK} and _meets_others(view) and not _below_works(one)
+        seems = acts == {Act.LOCK} and view.in_group and not _below_works(one)
         return Role.SEEMS if seems and not threads_work(view) else Role.OPEN
     if doing.act not in _BY_STACK:
         return Role.OPEN
     if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
         # A line of the program below which C code waits: it may be the wait for a collective.
-        seems = doing.act is Act.LOCK and _meets_others(view) and not threads_work(view)
+        seems = doing.act is Act.LOCK and view.in_group and not threads_work(view)
         return Role.SEEMS if seems else Role.OPEN
     return Role.OPEN if _below_unknown(world, one) else _away(world, one)
 
@@ -149,13 +149,6 @@ def _away(world: World, one: RankView) -> Role:
         # A main thread that waits for its own threads works where they do.
         return Role.WORKS if one.doing.act in _FOR_THREADS else Role.OPEN
     return Role.OPEN if ends_by_itself(one) and not late(world) else Role.AWAY
-
-
-def _meets_others(view: ProcessView) -> bool:
-    """Does it talk to other ranks at all? A lock of a program that never does is its own."""
-    activity = view.looks[-1].activity
-    threads = activity.threads if activity is not None else ()
-    return any(is_transport(one.name) for one in threads)
 
 
 def _told_by_kernel_only(doing: Doing) -> bool:

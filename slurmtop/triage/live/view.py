@@ -14,7 +14,8 @@ from slurmtop.model.verdict import Fate
 from slurmtop.triage.live.doing import ON_OTHERS, Doing, doing_of
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.kernel_signs import STOPPED
-from slurmtop.triage.live.motion import Change, Motion, change, motion_of
+from slurmtop.triage.live.launches import launches
+from slurmtop.triage.live.motion import Change, Motion, change, is_transport, motion_of
 from slurmtop.triage.live.pace import Pace
 from slurmtop.triage.process_tree import DEAD, Tree
 from slurmtop.triage.programs import Part, part_of
@@ -62,6 +63,14 @@ class ProcessView:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    @property
+    def in_group(self) -> bool:
+        """Does it talk to other ranks, by its threads or its stack?"""
+        activity = self.looks[-1].activity
+        threads = activity.threads if activity is not None else ()
+        waits = any(look.doing.on_others for look in self.looks)
+        return waits or any(is_transport(one.name) for one in threads)
 
     def always(self, *acts: Act) -> bool:
         """Was it in one of ``acts`` in every look? One look is not always."""
@@ -136,6 +145,10 @@ class World:
     """Has the job GPUs, as far as anything tells? Who waits for a GPU spins on a CPU."""
     pace: Pace | None = None
     """How fast it makes steps, by its log; None where that is not known."""
+    finished: bool = False
+    """Does its log tell its last step?"""
+    partly: bool = False
+    """May ranks of it run on nodes of another job, or of another part of a het job?"""
 
     @property
     def two(self) -> bool:
@@ -178,9 +191,14 @@ def worlds_of(live: LiveFacts) -> tuple[World, ...]:
     seen = [_seen(sample) for sample in samples]
     views = _views(live, seen)
     newest = samples[-1]
-    told = _ranks(newest, live.job)
+    told = [
+        rank
+        for one in _ranks(newest, live.job)
+        if part_of(one.process) is Part.WORK
+        for rank in _own_ranks(one, views)
+    ]
     whole = _world_frame(live, newest, views, _ranks(samples[0], live.job))
-    groups = _launches([one for one in told if part_of(one.process) is Part.WORK])
+    groups = launches(told)
     found = [_of_launch(whole, newest, views, group) for group in groups]
     return tuple(sorted(found, key=lambda one: -len(one.ranks))) or (whole,)
 
@@ -243,49 +261,14 @@ def _process_view(live: LiveFacts, seen: Sequence[_Seen], looks: tuple[Look, ...
     return ProcessView(looks=looks, motion=motion, change=changed)
 
 
-def _launches(ranks: Iterable[RankProcess]) -> list[list[RankProcess]]:
-    """The ranks by launch: by step, and apart where one number stands there twice."""
-    steps: dict[str | None, list[RankProcess]] = {}
-    for one in ranks:
-        steps.setdefault(one.process.step, []).append(one)
-    out: list[list[RankProcess]] = []
-    for those in steps.values():
-        numbers = [one.rank for one in those if one.rank is not None]
-        if len(set(numbers)) == len(numbers):
-            out.append(those)
-            continue
-        apart: dict[tuple[object, ...], list[RankProcess]] = {}
-        for one in those:
-            apart.setdefault(_launch_name(one), []).append(one)
-        out += apart.values()
-    return _one_world(out)
-
-
-def _one_world(launches: Iterable[list[RankProcess]]) -> list[list[RankProcess]]:
-    """Scripts that start an srun a node make one world of several steps: the same meeting point,
-    one size, and no number twice."""
-    out: list[list[RankProcess]] = []
-    for ranks in launches:
-        names = {_launch_name(one) for one in ranks}
-        numbers = {one.rank for one in ranks}
-        fits = [
-            those
-            for those in out
-            if len(names) == 1
-            and None not in (*next(iter(names))[-2:], *numbers)
-            and {_launch_name(one) for one in those} == names
-            and not {one.rank for one in those} & numbers
-        ]
-        if len(fits) == 1:
-            fits[0].extend(ranks)
-        else:
-            out.append(list(ranks))
-    return out
-
-
-def _launch_name(one: RankProcess) -> tuple[object, ...]:
-    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
-    return (one.world_size, one.attempt, *(one.process.variable(name) for name in names))
+def _own_ranks(one: RankProcess, views: Mapping[_Key, ProcessView]) -> list[RankProcess]:
+    """Those that a program has started as ranks (``torch.multiprocessing.spawn``), in its place:
+    where they are in a group, and it is in none."""
+    below = [views[process.key] for process in one.perhaps if process.key in views]
+    own = views.get(one.process.key)
+    if own is None or own.in_group or not any(view.in_group for view in below):
+        return [one]
+    return [RankProcess(process=view.process) for view in below]
 
 
 def _world_frame(

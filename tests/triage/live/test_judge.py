@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from slurmtop.model.facts import LogLine, Progress
 from slurmtop.model.live import LogMotion
 from slurmtop.model.nic import NicKind, NicPort
 from slurmtop.model.probe import MemoryGroup
@@ -398,11 +399,22 @@ def test_a_rank_that_nobody_could_see_is_not_missing() -> None:
     assert not named(judged(ranks, agents=False, hosts=hosts))
 
 
+def finished(ranks: list[Rank], **how: object) -> Verdict:
+    """The log of the job tells its last step."""
+    told = facts(live(ranks, **how))  # type: ignore[arg-type]
+    line = LogLine("step 500/500 loss=1.9", 9, 400)
+    log = replace(told.logs[0], progress=Progress(500, 500, line))
+    verdict = judge_live(replace(told, logs=(log,)))
+    assert verdict is not None
+    return verdict
+
+
 def test_one_that_lingers_when_the_others_have_ended() -> None:
     ranks = ranks_of("teardown")
     for stacks in (True, False):
         hosts = tuple(one.at for one in ranks)
-        verdict = sure([ranks[2]], hosts=hosts, stacks=stacks, more=tuple(map(daemon, hosts)))
+        look = sure if stacks else finished
+        verdict = look([ranks[2]], hosts=hosts, stacks=stacks, more=tuple(map(daemon, hosts)))
         assert (verdict.state, verdict.cls) == (State.HUNG, "teardown-hang")
         assert named(verdict) == {(2, "gpu03")}
 
@@ -469,7 +481,7 @@ def test_one_that_lingers_on_the_only_node() -> None:
     for one in ranks:
         one.host = "gpu01"
     for stacks in (True, False):
-        verdict = sure([ranks[2]], stacks=stacks)
+        verdict = (sure if stacks else finished)([ranks[2]], stacks=stacks)
         assert (verdict.state, verdict.cls) == (State.HUNG, "teardown-hang")
         assert named(verdict) == {(2, "gpu01")}
 

@@ -9,6 +9,8 @@ from slurmtop.model.verdict import Collective, Confidence, Evidence, Missing, Ne
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, waiting_proof
 from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.pace import is_long
+from slurmtop.triage.live.patience import LATE_S, late
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, draws_power, parts_of
 from slurmtop.triage.live.view import RankView, World
 
@@ -65,7 +67,12 @@ def _at_work(world: World, parts: Parts) -> LiveFinding:
 
 def _device(world: World, parts: Parts) -> LiveFinding:
     quiet = world.live.log.quiet_s
-    long = quiet is not None and quiet >= LONG_QUIET_S
+    # Who waits for a GPU looks as in every long step. What the GPUs draw tells that they rest;
+    # else a silence longer than any step of this job.
+    rest = all(one.gpu_power is not None for one in parts.waiting) and is_long(
+        world.pace, world.live
+    )
+    long = quiet is not None and quiet >= LONG_QUIET_S and (rest or _much_too_long(world))
     # Of a rank that was not seen, or whose GPU computes, the others may be waiting.
     long = long and len(parts.waiting) == world.count and not any(map(draws_power, parts.waiting))
     count = plural(len(parts.waiting), "rank")
@@ -95,6 +102,11 @@ def _device(world: World, parts: Parts) -> LiveFinding:
     )
 
 
+def _much_too_long(world: World) -> bool:
+    quiet = world.live.log.quiet_s or 0.0
+    return late(world) and (world.pace is not None or quiet > 2 * LATE_S)
+
+
 def _collective(world: World, parts: Parts) -> LiveFinding:
     waits = parts.waits
     places = {_place(one) for one in waits}
@@ -114,6 +126,9 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     starting = all(one.doing.act is Act.STORE for one in waits) and len(waits) == len(parts.waiting)
     # A large tensor on a slow network takes its time: then the threads of the transport work.
     sends = any(one.view.change is not None and one.view.change.works for one in parts.waiting)
+    unseen = world.count - len(parts.waiting)
+    if unseen > 0:
+        summary += f"; of {plural(unseen, 'rank')} nothing was seen"
     if sends:
         summary += "; their other threads use CPUs: data may be on its way"
     hung = len(parts.waiting) == world.count > 1 and not starting and not sends

@@ -1,12 +1,14 @@
 """Ranks without a process: dead, not started, or done while the others are still closing down."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from slurmtop.model.job import Job
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.text import visible
 from slurmtop.model.units import plural
-from slurmtop.model.verdict import Collective, Culprit, Evidence, State
+from slurmtop.model.verdict import Collective, Confidence, Culprit, Evidence, State
 from slurmtop.triage.live.finding import (
     LiveFinding,
     Weight,
@@ -18,11 +20,12 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.patience import ends_by_itself, late
 from slurmtop.triage.live.roles import Parts, Role, may_spin, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
 from slurmtop.triage.live.rules.kernel import killed_for_memory
 from slurmtop.triage.live.view import ProcessView, RankView, World
-from slurmtop.triage.programs import Part, part_of
+from slurmtop.triage.programs import Part, option_of, part_of
 
 _MOST = 64
 
@@ -39,8 +42,10 @@ def find(world: World) -> Iterable[LiveFinding]:
         return
     parts = parts_of(world)
     left = _left_over(world, unseen)
-    if left:
+    if left and all(_closes_down(world, one) for one in left):
         yield _lingering(world, unseen, left)
+    elif left:
+        yield _still_there(world, unseen, left)
     elif not parts.works and not parts.open and parts.waiting:
         yield from _gone(world, unseen, parts)
     elif not parts.works and not parts.away and all(may_spin(world, one) for one in parts.open):
@@ -60,7 +65,42 @@ def without_process(world: World) -> tuple[int, ...]:
     if any(not _complete(world, host) for host in world.live.hosts):
         return ()
     there = set(numbers)
+    if world.partly:
+        # What was never seen may run elsewhere.
+        seen = {one.rank for one in world.first_ranks if one.world_size == size}
+        return tuple(sorted(rank for rank in seen - there if rank is not None and rank < size))
     return tuple(rank for rank in range(size) if rank not in there)
+
+
+def is_partly(job: Job | None, world: World) -> bool:
+    """May the world be larger than what was looked at: one part of a het job, more ranks than the
+    nodes have room for, or a meeting point on a node that is none of the job's?"""
+    if job is not None and (job.het_leader is not None or job.id.het_offset is not None):
+        return True
+    agents = [one for those in world.agents.values() for one in those]
+    if any((option_of(one, "nnodes") or 0) > len(world.live.hosts) for one in agents):
+        return True
+    each = max(Counter(one.host for one in world.ranks).values(), default=0)
+    local = max((one.told.local_rank or 0 for one in world.ranks), default=0)
+    told = [option for one in world.ranks if (option := _per_node(one)) is not None]
+    # Below torchrun most ranks may have ended, so that few are left to count.
+    known = told or not agents
+    room = max(each, local + 1, *told) * len(world.live.hosts)
+    if known and world.size is not None and world.size > room:
+        return True
+    hosts = {host.partition(".")[0] for host in world.live.hosts}
+    meets = {one.view.process.variable("MASTER_ADDR") for one in world.ranks}
+    names = {name.partition(".")[0] for name in meets if name and _is_name(name)}
+    return bool(names) and not names & hosts
+
+
+def _per_node(one: RankView) -> int | None:
+    word = one.view.process.variable("LOCAL_WORLD_SIZE") or ""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 6 else None
+
+
+def _is_name(word: str) -> bool:
+    return not word[0].isdigit() and ":" not in word and word != "localhost"
 
 
 def _complete(world: World, host: str) -> bool:
@@ -112,6 +152,27 @@ def _lingering(world: World, unseen: Sequence[int], left: list[RankView]) -> Liv
     )
 
 
+def _closes_down(world: World, one: RankView) -> bool:
+    """Is there a sign that it has done its work? Ranks that share out work, and wait for nobody,
+    end when each has done its own."""
+    if one.doing.phase is Phase.TEARDOWN:
+        return True
+    return world.finished and (late(world) or not ends_by_itself(one))
+
+
+def _still_there(world: World, unseen: Sequence[int], left: list[RankView]) -> LiveFinding:
+    first = left[0]
+    told = "has" if len(unseen) == 1 else "have"
+    return LiveFinding(
+        state=State.UNKNOWN,
+        weight=Weight.AWAY,
+        summary=f"{numbers_text(unseen)} {told} ended, and {first.name} {how(first)}: whether it"
+        " has more to do than they had, or does not come to its end, cannot be told",
+        shown=proofs(first.view, "what it was seen to do"),
+        confidence=Confidence.LOW,
+    )
+
+
 def _agent(world: World, host: str, agent: NodeProcess) -> Evidence:
     return process_evidence(
         _view_of(world, host, agent), "it waits for the end of all ranks, and most have ended"
@@ -147,8 +208,10 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
     where = {host for host in hosts.values() if host}
     place = f" on {visible(next(iter(where)))}" if len(where) == 1 else ""
     cls = "host-oom" if killed and len(unseen) == 1 else "missing-rank"
-    reason = "has no process any more"
-    summary = f"{who}{place} {has} no process any more; {waits}"
+    seen = {one.rank for one in world.first_ranks}
+    more = " any more" if seen.issuperset(unseen) else ""
+    reason = f"has no process{more}"
+    summary = f"{who}{place} {has} no process{more}; {waits}"
     if starting:
         cls, reason = "rendezvous-timeout", "has not come to the meeting point"
         summary = f"{who}{place} {has} not come to the meeting point; {waits}"

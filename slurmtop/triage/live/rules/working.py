@@ -72,7 +72,7 @@ def _working(world: World, parts: Parts) -> LiveFinding:
     about = f" at {phase.value}" if phase is not None else ""
     if lost:
         has = "has" if len(lost) == 1 else "have"
-        summary = f"{numbers_text(lost)} {has} no process any more; {ranks_of(works)} move{about}"
+        summary = f"{numbers_text(lost)} {has} no process; {ranks_of(works)} move{about}"
     elif all_of_them:
         summary = f"all {len(works)} ranks move{about}"
     else:
