@@ -17,11 +17,13 @@ from pathlib import Path
 
 from slurmtop.cli.terminal import can_paint
 from slurmtop.model.facts import JobFacts
+from slurmtop.model.text import cell_width, fit
 from slurmtop.model.units import plural
 from slurmtop.model.verdict import Verdict
 from slurmtop.triage.words import first_line
 
 _TICKS_FIELD = 19
+_USUAL_WIDTH = 120
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 #: The lines of an answer that is painted over by the next one.
@@ -44,6 +46,9 @@ class Refining:
     def news(self, facts: JobFacts, verdict: Verdict) -> None:
         """An answer that a later one will replace."""
         first = self.best is None
+        if not first and _is_early(facts):
+            # After the first of many nodes half of the ranks seem to be missing.
+            verdict = self.best or verdict
         self.best = verdict
         if self._paint is not None:
             self._replace((*self._paint(verdict), _looking(facts)))
@@ -81,6 +86,14 @@ class Refining:
         self._shown = len(lines)
 
 
+def _is_early(facts: JobFacts) -> bool:
+    """Has less than half of its nodes answered a look that goes on?"""
+    newest = facts.live.samples[-1] if facts.live is not None and facts.live.samples else None
+    if facts.live is None or newest is None or newest.whole:
+        return False
+    return 2 * len(newest.probes) < len(facts.live.hosts)
+
+
 def _looking(facts: JobFacts) -> str:
     live = facts.live
     if live is None or not live.samples:
@@ -92,12 +105,24 @@ def _looking(facts: JobFacts) -> str:
 
 
 def _tell(label: str, verdict: Verdict) -> None:
-    """One line. A closed standard error costs the line, never the answer."""
+    """One line, no wider than the terminal: the whole of it stands in the answer. A closed standard
+    error costs the line, never the answer."""
     if sys.stderr is None:
         return
     line = f"slurmtop: {since_start_s():.1f} s: {label}: {verdict.state}: {first_line(verdict)}"
+    width = _width()
+    if cell_width(line) > width:
+        line = fit(line, width).rstrip()
     with contextlib.suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
+
+
+def _width() -> int:
+    """Of the terminal behind standard error; where there is none, what most terminals show."""
+    try:
+        return max(40, os.get_terminal_size(2).columns)
+    except (OSError, ValueError):
+        return _USUAL_WIDTH
 
 
 def _can_replace() -> bool:

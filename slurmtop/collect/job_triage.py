@@ -96,6 +96,7 @@ class _Triage:
         self._on_news = on_news
         self._judge_logs = judge_logs
         self._whole = whole
+        self._suspect = False
         self._look: LiveLook | None = None
         self._looking: asyncio.Task[JobFacts] | None = None
 
@@ -131,8 +132,10 @@ class _Triage:
     def _tell(self, facts: JobFacts, *, looks: bool = True) -> None:
         if self._on_news is not None:
             verdict = explain_job(facts)
-            suspect = looks and wanted(facts).second
-            self._on_news(facts, _not_sure(verdict) if suspect else verdict)
+            # Once suspected it stays so until the last answer: a log that is now quiet and now not
+            # would tell one thing and its opposite within a second.
+            self._suspect = self._suspect or (looks and wanted(facts).second)
+            self._on_news(facts, _not_sure(verdict) if self._suspect else verdict)
 
     def _begin(self, facts: JobFacts) -> LiveLook:
         door = self._door

@@ -49,6 +49,24 @@ def test_one_answer_alone_needs_no_line(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_line_is_no_wider_than_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Refining(lines).news(FACTS, replace(FIRST, summary="ranks wait " * 40))
+    assert len(capsys.readouterr().err.rstrip("\n")) <= 120
+
+
+def test_the_first_of_many_nodes_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Refining()
+    told.news(FACTS, FIRST)
+    hosts = ("gpu01", "gpu02", "gpu03", "gpu04")
+    for count in (1, 2):
+        probes = tuple(NodeProbe(host=host, at=START) for host in hosts[:count])
+        live = LiveFacts(job="4711", hosts=hosts, samples=(Sample(began_at=START, probes=probes),))
+        told.news(replace(FACTS, live=live), replace(FIRST, summary=f"seen: {'x' * count}"))
+    err = capsys.readouterr().err
+    assert "seen: xx" in err
+    assert "seen: x\n" not in err
+
+
 def test_hostile_words_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     Refining(lines).news(FACTS, replace(FIRST, summary="a\x1b[2J\nslurmtop: 1 s: verdict: healthy"))
     err = capsys.readouterr().err

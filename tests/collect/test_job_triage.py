@@ -100,13 +100,22 @@ async def test_a_log_that_grows_without_a_step_sends_somebody_to_the_nodes(
 ) -> None:
     monkeypatch.setattr(job, "want", wanted)
     job.say(quiet_s=1)
-    job.runner.files[LOG] += b"heartbeat: alive\n" * 9
+    job.runner.files[LOG] = b"step 99/200\nstep 100/200\n" + b"heartbeat: alive\n" * 9
     facts, verdict, _ = await job.triage()
     assert {state for _, state, _ in job.news} == {State.UNKNOWN}
     assert verdict.state is not State.HEALTHY
     assert facts.live is not None
     assert facts.live.two_samples
     assert all(look.stacks_asked for look in facts.live.samples)
+
+
+async def test_what_was_suspect_is_not_well_until_the_last_answer(job: Job) -> None:
+    answers = iter([True])
+    job.want = lambda _: Wanted(stacks=False, second=next(answers, False))
+    job.say(quiet_s=1)
+    _, verdict, _ = await job.triage(once=True)
+    assert {state for _, state, _ in job.news} == {State.UNKNOWN}
+    assert verdict.state is State.HEALTHY
 
 
 async def test_one_look_at_the_least_where_that_is_wanted(job: Job) -> None:
