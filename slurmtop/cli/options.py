@@ -152,10 +152,11 @@ def _add_triage(commands: Any, shared: argparse.ArgumentParser) -> None:
     triage = commands.add_parser(
         "triage",
         parents=[shared],
-        help="what happened, who is to blame and how we know, from logs",
+        help="what happened, who is to blame and how we know: from logs and nodes",
         description=(
-            "The verdict on what a job left behind: log files, folders of them, - for standard"
-            " input, or the logs of a job."
+            "The verdict on a job, or on what one left behind: log files, folders of them, a"
+            " bundle, - for standard input. Of a job that runs its nodes are looked at as well:"
+            " processes, GPUs and, where something speaks for a hang, stacks of its ranks."
         ),
     )
     triage.add_argument(

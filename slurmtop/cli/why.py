@@ -21,9 +21,11 @@ from slurmtop.collect.log_verdict import JudgeLogs, judge_beside
 from slurmtop.collect.poller import SourceFailed
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.ports import RunnerError
+from slurmtop.model.text import visible
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json, mask_text
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
+from slurmtop.triage.sources import no_reader_text
 from slurmtop.triage.why import known_anywhere
 from slurmtop.triage.words import copy_block, four_lines
 
@@ -67,6 +69,8 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
         print(chat_block(verdict, version), end="")
     elif not refining.in_place:
         _print(verdict)
+    if not (options.json or options.copy) and (note := no_reader_text(verdict)):
+        print(f"slurmtop: {visible(note)}", file=sys.stderr)
     return exit_status(facts, verdict)
 
 

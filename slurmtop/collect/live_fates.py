@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from slurmtop.collect.one_look import rank_like
 from slurmtop.model.live import Sample
 from slurmtop.model.probe import NodeProbe
 from slurmtop.model.reach import Reach, Way
@@ -84,10 +85,19 @@ def _of_stacks(probes: Iterable[NodeProbe], samples: Sequence[Sample]) -> list[S
             job = next((one.job for one in processes), None)
             out.append(_of_read(probe.host, found, job))
         else:
-            why = "none came in time, or there is no rank"
-            fate = SourceFate(source="stacks", fate=Fate.FAILED, hosts=(probe.host,), why=why)
-            out.append(fate)
+            out.append(_of_none(probe))
     return out
+
+
+def _of_none(probe: NodeProbe) -> SourceFate:
+    """No stack came of a node: nobody is there of whom one could be, or none came in time."""
+    processes = probe.processes.processes if probe.processes is not None else ()
+    job = next((one.job for one in processes if one.job), "")
+    hosts = (probe.host,)
+    if not rank_like(probe, job):
+        why = "no process there looks like a rank"
+        return SourceFate(source="stacks", fate=Fate.NOT_ASKED, hosts=hosts, why=why)
+    return SourceFate(source="stacks", fate=Fate.TIMED_OUT, hosts=hosts, why="none came in time")
 
 
 def _of_read(host: str, found: Sequence[ProcessStacks], job: str | None) -> SourceFate:

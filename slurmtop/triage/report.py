@@ -19,6 +19,7 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage.next_steps import ranks_text
+from slurmtop.triage.sources import opens_text
 from slurmtop.triage.words import culprit_text, iso_text, place_text, who_text
 
 _INDENT = "  "
@@ -146,7 +147,7 @@ def _sources(sources: tuple[SourceFate, ...], width: int) -> Iterator[str]:
             name = f"{title}: {visible(one.source)}{_on(one)}"
             yield from wrapped(name + why, width, _INDENT)
             if one.command:
-                yield f"{_INDENT}{_INDENT}{visible(one.command)}"
+                yield f"{_INDENT}{_INDENT}{opens_text(one)}"
 
 
 def _by_reason(sources: Iterable[SourceFate]) -> dict[str, list[str]]:

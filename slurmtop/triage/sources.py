@@ -1,5 +1,6 @@
 """What was asked for the verdict on a job, and what came of it. Pure."""
 
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +9,9 @@ from slurmtop.model.facts import JobFacts, LogFacts, LogStatus
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.live import LiveFacts
 from slurmtop.model.probe import NodeProbe
-from slurmtop.model.verdict import SOURCES, Fate, SourceFate
+from slurmtop.model.text import visible
+from slurmtop.model.units import plural
+from slurmtop.model.verdict import SOURCES, Fate, SourceFate, State, Verdict
 
 _LATER = "a later version of slurmtop reads it"
 _OF_NODES = SOURCES[SOURCES.index("nodes") :]
@@ -19,6 +22,14 @@ _LOG_FATES = {
     LogStatus.HANGS: Fate.TIMED_OUT,
     LogStatus.UNKNOWN_PATH: Fate.ABSENT,
 }
+#: What is each node's own in words that say the same of all: its host key, by print or whole, its
+#: address, and the line of known_hosts that would be added.
+_OWN = re.compile(
+    r"SHA256:[A-Za-z0-9+/=]{20,}|(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ AAAA[A-Za-z0-9+/=]+"
+    r"|\[?\b\d{1,3}(?:\.\d{1,3}){3}\b\]?(?::\d{1,5})?"
+)
+_WAYS = re.compile(r" (?=By (?:ssh|the ssh command|srun|here): )")
+_SAVES = re.compile(r"slurmtop triage \S+ --save ")
 _PLACES = {name: place for place, name in enumerate(SOURCES)}
 
 
@@ -34,7 +45,7 @@ def folded(sources: Iterable[SourceFate]) -> tuple[SourceFate, ...]:
     """In the order of :data:`SOURCES`; nodes with the same fate for the same reason are one."""
     kept: dict[tuple[object, ...], SourceFate] = {}
     for one in sources:
-        key = (one.source, one.fate, _without_host(one.why, one), _without_host(one.command, one))
+        key = (one.source, one.fate, _alike(one.why, one), _alike(one.command, one))
         old = kept.get(key)
         if old is None or not one.hosts:
             kept.setdefault(key, one)
@@ -43,11 +54,33 @@ def folded(sources: Iterable[SourceFate]) -> tuple[SourceFate, ...]:
     return tuple(sorted(kept.values(), key=lambda one: _PLACES.get(one.source, len(_PLACES))))
 
 
-def _without_host(text: str | None, one: SourceFate) -> str | None:
-    """``gpu01 did not answer`` says the same of every node."""
+def opens_text(one: SourceFate) -> str:
+    """The command that opens a source; in front of it who has to run it, where that is another."""
+    command = visible(one.command or "")
+    if one.fate is not Fate.ANSWERED and _SAVES.match(command):
+        return f"its owner, or root, can keep it for you: {command}"
+    return command
+
+
+def no_reader_text(verdict: Verdict) -> str:
+    """That nothing was found by which stacks are read, and how to get it; "" where that made no
+    difference."""
+    if verdict.state not in (State.HUNG, State.UNKNOWN, State.SLOW):
+        return ""
+    without = [one for one in verdict.sources if (one.source, one.fate) == ("stacks", Fate.ABSENT)]
+    if not without:
+        return ""
+    more = sum(len(one.hosts) for one in without) - 1
+    others = f" (and on {plural(more, 'other node')})" if more > 0 else ""
+    return f"judged without stacks{others}: {without[0].why}"
+
+
+def _alike(text: str | None, one: SourceFate) -> object:
+    """``gpu01 did not answer`` says the same of every node, and so does what two ways came to,
+    whichever was first."""
     if text is None or len(one.hosts) != 1:
         return text
-    return text.replace(one.hosts[0], "\0")
+    return tuple(sorted(_WAYS.split(_OWN.sub("\0", text.replace(one.hosts[0], "\0")))))
 
 
 def _runs(job: Job | None) -> bool:

@@ -304,7 +304,7 @@ async def test_one_process_that_waits_in_the_kernel_costs_only_its_own_stack(ben
         ["gpu01", "gpu03", "gpu04"],
     ]
     [left] = [one for one in told.fates if one.source == "stacks" and one.hosts == ("gpu02",)]
-    assert left.fate is Fate.FAILED
+    assert left.fate is Fate.TIMED_OUT
 
 
 async def test_the_log_grew_meanwhile(bench: Bench) -> None:
@@ -456,3 +456,12 @@ def test_what_a_probe_says_of_stacks_stands_above() -> None:
     sample = Sample(began_at=START, probes=(probe,), stacks_asked=True, whole=True)
     fates = fates_of((sample,), lambda host: None, stacks=True)
     assert [one.source for one in fates] == ["nodes"]
+
+
+def test_no_rank_and_no_answer_are_told_apart() -> None:
+    tool = StackTool(path="/opt/py-spy")
+    probe = NodeProbe(host="gpu01", at=START, stack_tools=(tool,))
+    sample = Sample(began_at=START, probes=(probe,), stacks_asked=True, whole=True)
+    fates = fates_of((sample,), lambda host: None, stacks=True)
+    [stacks] = [one for one in fates if one.source == "stacks"]
+    assert (stacks.fate, stacks.why) == (Fate.NOT_ASKED, "no process there looks like a rank")

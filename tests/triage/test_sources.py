@@ -8,7 +8,7 @@ from slurmtop.model.live import LiveFacts, Sample
 from slurmtop.model.probe import NodeProbe
 from slurmtop.model.verdict import SOURCES, Fate, Missing, SourceFate, State, Verdict
 from slurmtop.triage.report import report_lines
-from slurmtop.triage.sources import folded, sources_of
+from slurmtop.triage.sources import folded, no_reader_text, opens_text, sources_of
 from tests.collect.test_live import a_job, some_facts
 from tests.fakes import START
 
@@ -124,3 +124,39 @@ def test_the_report_lists_them() -> None:
     assert "flight recorder, ras (a later version of slurmtop reads them)" in text.replace(
         "reads it", "reads them"
     )
+
+
+def test_host_keys_that_nobody_knows_are_one_line_however_many_nodes() -> None:
+    ways = ("By ssh: key SHA256:{key} of {host}, add {host} ssh-ed25519 AAAA{key}.", "By srun: no.")
+    many = []
+    for number in range(64):
+        host = f"gpu{number:02}"
+        order = ways if number % 2 else ways[::-1]
+        told = " ".join(order).format(host=host, key=f"aB{number:02}" * 10)
+        why = f"There is no way onto {host} now. {told}"
+        many.append(SourceFate(source="nodes", fate=Fate.REFUSED, hosts=(host,), why=why))
+    (one,) = folded(many)
+    assert len(one.hosts) == 64
+    assert "gpu00" in one.why, "one of them is the example"
+    other = replace(many[0], hosts=("gpu77",), why="gpu77 is down")
+    assert len(folded([*many, other])) == 2
+
+
+def test_what_only_the_owner_can_do_is_told_as_theirs() -> None:
+    save = replace(REFUSED, command="slurmtop triage 4711 --save DIR")
+    assert opens_text(save) == (
+        "its owner, or root, can keep it for you: slurmtop triage 4711 --save DIR"
+    )
+    assert opens_text(REFUSED) == (REFUSED.command or "")
+
+
+def test_a_verdict_without_stacks_says_how_to_get_them() -> None:
+    why = "No py-spy was found on gpu01: pip install 'slurmtop-tui[stacks]'"
+    fates = tuple(
+        SourceFate(source="stacks", fate=Fate.ABSENT, hosts=(host,), why=why)
+        for host in ("gpu01", "gpu02")
+    )
+    verdict = Verdict(job="4711", state=State.HUNG, summary="?", sources=fates)
+    assert no_reader_text(verdict) == (f"judged without stacks (and on 1 other node): {why}")
+    assert no_reader_text(replace(verdict, state=State.HEALTHY)) == ""
+    assert no_reader_text(replace(verdict, sources=())) == ""

@@ -116,7 +116,11 @@ def summed_up(host: str, refused: Sequence[tuple[Way, Failure]]) -> Failure:
     """One failure out of those of each way."""
     if len(refused) == 1:
         return refused[0][1]
-    told = " ".join(f"By {_WAYS_WORDS[way]}: {failure.sentence}" for way, failure in refused)
+    order = tuple(_WAYS_WORDS)
+    told = " ".join(
+        f"By {_WAYS_WORDS[way]}: {failure.sentence}"
+        for way, failure in sorted(refused, key=lambda one: order.index(one[0]))
+    )
     waits = [f.retry_after_s for _, f in refused if f.retry_after_s is not None]
     return Failure(
         refused[0][1].trouble,

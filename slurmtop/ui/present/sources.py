@@ -9,6 +9,7 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 from slurmtop.model.verdict import Fate, SourceFate
 from slurmtop.parse.slurm.hostlist import compress_hosts
+from slurmtop.triage.sources import opens_text
 from slurmtop.ui.present.spans import Line, wrap
 
 _ROLES = {
@@ -68,7 +69,7 @@ def fate_lines(one: SourceFate, width: int) -> list[Line]:
     role = _ROLES[one.fate]
     out: list[Line] = [((piece, role),) for piece in wrap(text, width, first="  ", rest="  ")]
     if one.command:
-        command = visible(one.command)
+        command = opens_text(one)
         pieces = wrap(command, width, first="    $ ", rest="      ")
         out += [((piece, "strong"),) for piece in pieces]
     return out
