@@ -91,10 +91,19 @@ def _id(ids: tuple[str, ...], label: str) -> str:
 
 def not_confirmed(action: Action) -> tuple[JobLine, ...]:
     """The jobs of an action that the person did not want after all."""
+    return _left(action, "not confirmed")
+
+
+def not_saved(action: Action) -> tuple[JobLine, ...]:
+    """The jobs of an action that was wanted, but not without saving first what is known."""
+    return _left(action, "what is known of it could not be saved first")
+
+
+def _left(action: Action, why: str) -> tuple[JobLine, ...]:
     lines = []
     for target in action.targets:
         id = _id(target.ids, target.label)
-        text = f"job {visible(id)}: not confirmed, nothing was done"
+        text = f"job {visible(id)}: {why}, nothing was done"
         lines.append(JobLine(id=id, outcome=NOT_CONFIRMED, sentence=text))
     return tuple(lines)
 

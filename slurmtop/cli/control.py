@@ -16,6 +16,7 @@ from slurmtop.cli.action_report import (
     absent_line,
     job_lines,
     not_confirmed,
+    not_saved,
     report_dict,
     report_lines,
 )
@@ -310,7 +311,8 @@ class Doing:
         outcome = await self._execute(action)
         self._with(saved=(*self._report.saved, *outcome.saved))
         if outcome.begun_not is not None:
-            lines = not_confirmed(action) if outcome.refused is None else ()
+            left = not_saved if outcome.unsaved and self._wish.yes else not_confirmed
+            lines = left(action) if outcome.refused is None else ()
             self._with(
                 jobs=(*self._report.jobs, *lines),
                 refused=outcome.refused or self._not_begun_text(outcome),

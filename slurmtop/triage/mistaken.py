@@ -54,7 +54,8 @@ MISTAKEN_FOR: dict[str, str] = {
     "host-oom": "a crash without a reason: SIGKILL leaves no message; look for oom_kill of "
     "Slurm or the kernel.",
     "process-stopped": "a dead process: it still holds its GPU and its connections.",
-    "io-stuck": "a fault of the rank: the mount or the driver of its node is to blame.",
+    "io-stuck": "a fault of the rank's program: a verdict names the rank that waits, to tell "
+    "where; the mount or the driver of its node is to blame.",
     "node-frozen": "a network fault: the node may still answer to a ping.",
     "gpu-hw-fault": "a fault of the program: Xid 13, 31, 43 and 45 usually are the program's; 48, "
     "63, 64, 79, 94 and 95 are not.",

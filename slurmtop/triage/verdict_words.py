@@ -23,6 +23,12 @@ VERDICT_WORDS: dict[str, StateWord] = {
         "the fault of the rank that says so last: the first error counts.",
         "read the first error in its log: slurmtop triage JOB",
     ),
+    "idle": StateWord(
+        "It holds its nodes, and no program of it is at work: a shell, a notebook or a sleep; or it"
+        " is suspended or stopped.",
+        "hung: nobody in it waits for another.",
+        "end it (scancel JOB) where nobody needs it any more; a suspended one: ask who did it",
+    ),
     "unknown": StateWord(
         "What could be read does not show how it goes.",
         "a failure: something that would tell was not read, or is not there.",

@@ -104,6 +104,9 @@ def test_where_it_cannot_be_saved_nothing_is_done(slurm: StandIns, home: Path, l
     assert not found["ok"]
     assert "could not be saved first: job 4711: cannot save to" in found["refused"]
     assert found["refused"].endswith("to do it without: --no-save")
+    assert found["jobs"][0]["sentence"] == (
+        "job 4711: what is known of it could not be saved first, nothing was done"
+    )
     assert sent(slurm) == []
     assert log_lines(home) == []
     found, _ = act(slurm, home, "cancel", "4711", "--no-save")

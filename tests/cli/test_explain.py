@@ -183,3 +183,15 @@ def test_what_people_call_a_fault_leads_to_its_classes() -> None:
         assert [one.word for one in explain(word.upper())][: len(meant)] == list(meant)
     assert run(Options(words=("CUDA", "error"))) == 0
     assert [one.kind for one in explain("NaN")] == ["word of logs"]
+
+
+def test_idle_is_first_of_all_what_a_verdict_calls_so() -> None:
+    first, *others = explain("idle")
+    assert first.kind == "state of a verdict"
+    assert "no program of it is at work" in first.meaning
+    assert [one.kind for one in others] == ["state of a node"]
+
+
+def test_io_stuck_says_why_a_verdict_names_the_rank() -> None:
+    (one,) = explain("io-stuck")
+    assert "names the rank that waits, to tell where" in one.mistaken_for
