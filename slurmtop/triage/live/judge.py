@@ -234,9 +234,8 @@ def _next(subject: Subject, finding: LiveFinding) -> tuple[NextStep, ...]:
     """Safest first: what is known is saved before anything is changed."""
     steps: list[NextStep] = []
     if finding.state in (State.HUNG, State.SLOW):
-        save = f"slurmtop triage {subject.id} --save triage-{subject.id}"
         why = "stacks and states are gone once a process is"
-        steps.append(NextStep("save what is known first", save, "read", why))
+        steps.append(NextStep("save what is known first", subject.save(), "read", why))
     if finding.cls in CATALOGUE and finding.cls != "healthy":
         first = CATALOGUE[finding.cls].first_action
         command = f"slurmtop explain {finding.cls}"

@@ -13,7 +13,7 @@ from slurmtop.triage.live.frames import Act, Phase, is_own, library_path, own_fr
 from slurmtop.triage.live.kernel_signs import act_by_wchan
 from slurmtop.triage.live.motion import Change, is_transport
 from slurmtop.triage.live.view import ProcessView, RankView, World
-from slurmtop.triage.programs import program_of
+from slurmtop.triage.programs import Part, part_of, program_of
 
 #: Even who waits for a server, or for a program that it has started, is late after so long.
 LATE_S = 300.0
@@ -130,7 +130,8 @@ def no_other_end(view: ProcessView) -> bool:
 def _reads_from_child(one: RankView) -> bool:
     """Does it read from a pipe without a name, which a process that it has started may fill?"""
     activity = one.view.looks[-1].activity
-    if activity is None or not any(not _stands(child) for child in serving(one)):
+    writers = [one for one in serving(one) if part_of(one.process) is not Part.HELPER]
+    if activity is None or not any(not _stands(child) for child in writers):
         return False
     file, wchan = activity.open_file or "", activity.wchan or ""
     return file.startswith("pipe:") or (not file and wchan.startswith(("anon_pipe_", "pipe_")))

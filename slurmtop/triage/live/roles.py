@@ -145,6 +145,9 @@ def _away(world: World, one: RankView) -> Role:
         return Role.AWAY
     if _below_works(one):
         return Role.WORKS
+    if one.doing.act is Act.GIL:
+        # Its other threads only wake up to see whether they get the interpreter.
+        return Role.AWAY
     if threads_work(one.view):
         # A main thread that waits for its own threads works where they do.
         return Role.WORKS if one.doing.act in _FOR_THREADS else Role.OPEN

@@ -41,6 +41,7 @@ class Rank:
     env: bool = True
     children: list[tuple[str, str]] = field(default_factory=list)
     """(state, wchan) of each worker of its data loader."""
+    child: str = "pt_data_worker"
     lively: bool = False
     """Do its children work?"""
     fresh: bool = False
@@ -197,7 +198,7 @@ def _probe(
         acts.append(replace(active, threads=(*active.threads, *_threads(one, look))))
         for n, (state, wchan) in enumerate(one.children, 1):
             pid = one.pid + n + (5 * look if one.fresh else 0)
-            child = replace(it, pid=pid, ppid=one.pid, name="pt_data_worker", state=state)
+            child = replace(it, pid=pid, ppid=one.pid, name=one.child, state=state)
             processes.append(child)
             grows = 300 if one.lively else 0
             acts.append(_activity(child, state, wchan, grows, grows, 0, look))

@@ -72,7 +72,7 @@ COMES = {
         *FETCH, wchan="poll_schedule_timeout", children=[("S", "wait_woken")] * 2
     ),
     "what a program writes into a pipe": rank(
-        *CHECK_OUTPUT, wchan="anon_pipe_read", children=[("S", "wait_woken")]
+        *CHECK_OUTPUT, wchan="anon_pipe_read", children=[("S", "wait_woken")], child="python3"
     ),
 }
 
@@ -153,6 +153,20 @@ def test_a_fifo_without_another_end_is_proof_whatever_else_works() -> None:
     verdict = judged(one)
     assert verdict.state is State.HUNG
     assert [one.rank for one in verdict.culprits] == [0]
+
+
+@pytest.mark.parametrize("wchan", ["fifo_pipe_read", "pipe_read", "pipe_write", "anon_pipe_read"])
+def test_workers_of_a_loader_fill_no_pipe_that_the_program_reads(wchan: str) -> None:
+    one = rank("feed.py:3 read", *MAIN, wchan=wchan, children=[("S", "poll_schedule_timeout")])
+    for stacks in (True, False):
+        verdict = judged(one if stacks else replace(one, stacks=((), ())), stacks=stacks)
+        assert [one.rank for one in verdict.culprits] == [0], verdict.summary
+
+
+def test_who_holds_the_interpreter_is_told_however_often_its_other_threads_wake_up() -> None:
+    held = (replace(thread("tok.py:3 encode", *MAIN), gil=True),)
+    one = Rank(0, wchan="", stacks=(held, held), others_cpu=20)
+    assert judged(one).cls == "gil-held"
 
 
 # Data on its way

@@ -149,12 +149,12 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     those = (*parts.away, *parts.open)
     first = next((one for one in those if one.doing.act not in (Act.UNKNOWN, Act.LOCK)), those[0])
     verb = "waits" if len(parts.waiting) == 1 else "wait"
-    waits = f"{ranks_of(parts.waiting)} {verb}; " if parts.waiting else ""
+    waits = f"; {ranks_of(parts.waiting)} {verb}" if parts.waiting else ""
     where = at_text(first)
     act = first.doing.act.value
     lost = without_process(world)
     if lost:
-        waits = f"{numbers_text(lost)} {'has' if len(lost) == 1 else 'have'} no process; {waits}"
+        waits = f"; {numbers_text(lost)} {'has' if len(lost) == 1 else 'have'} no process{waits}"
     spin = [one for one in parts.open if may_spin(world, one)]
     if len(spin) > 1 and first in spin:
         act = f"and {len(spin) - 1} more use CPUs, as who waits for a GPU does too"
@@ -164,7 +164,7 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     return LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.UNSURE,
-        summary=f"{waits}{first.name} {act}{where}: whether it gets anywhere cannot be told{until}",
+        summary=f"cannot be told whether {first.name} gets anywhere: it {act}{where}{waits}{until}",
         shown=(*proofs(first.view, "what it was seen to do"), *waiting_proof(parts.waiting)),
         confidence=Confidence.LOW,
     )
