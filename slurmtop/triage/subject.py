@@ -16,6 +16,7 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
 CLOCKS_APART = timedelta(seconds=60)
 
 _NAMES = frozenset({"Slurm", "Python", "Linux"})
+_HET_PART = re.compile(r"[0-9]{1,10}\+[0-9]{1,5}")
 _ID = re.compile(r"[0-9]{1,10}(?:_[0-9]{1,10})?")
 
 
@@ -168,10 +169,22 @@ class Subject:
     def show_job(self) -> str:
         return self.command("scontrol", f"show job {self.id}")
 
+    @property
+    def own_id(self) -> str:
+        """The id as slurmtop's own commands take it: of a het job the part that was asked for."""
+        asked = self.facts.asked.partition("@")[0]
+        return asked if _HET_PART.fullmatch(asked) else self.id
+
     def why(self) -> str:
+        return f"slurmtop why {self.own_id}{self._cluster_option()}"
+
+    def save(self) -> str:
+        """Keeps what is known of the job, in the current folder."""
+        return f"slurmtop triage {self.own_id} --save triage-{self.own_id}{self._cluster_option()}"
+
+    def _cluster_option(self) -> str:
         cluster = self.facts.cluster
-        tail = f" --cluster {shlex.quote(visible(cluster))}" if cluster else ""
-        return f"slurmtop why {self.id}{tail}"
+        return f" --cluster {shlex.quote(visible(cluster))}" if cluster else ""
 
     def sacct(self) -> str:
         fields = "JobID,State%20,ExitCode,Elapsed,MaxRSS,NodeList"

@@ -117,6 +117,9 @@ def _short_place(evidence: Evidence, room: int) -> str:
         if cell_width(place) <= room:
             return place
         return "Slurm" if room >= 5 else ""
+    if evidence.family == "process" and evidence.host:
+        # The text names the process itself, and half a path of /proc is of no use.
+        return visible(evidence.host)
     if evidence.family in _SEEN_ON_NODES and evidence.host and cell_width(place) > room:
         # Nor does the end of a command tell what it was.
         place = f"{evidence.family} on {visible(evidence.host)}"
