@@ -66,7 +66,8 @@ def judge_live(facts: JobFacts) -> Verdict | None:
     # Of several launches at once the one that is in trouble counts.
     world, finding = max(found, key=lambda pair: (_trouble(*pair), pair[1].weight))
     beside = next((one for other, one in found if other is not world), None)
-    if beside is not None and beside.state is not finding.state:
+    told = finding.state in (State.HEALTHY, State.UNKNOWN)
+    if beside is not None and told and beside.state is not finding.state:
         words = f"{finding.summary}; of another launch: {beside.summary}"
         finding = dataclasses.replace(finding, summary=words)
     return _verdict(facts, world, with_kernel(world, finding))

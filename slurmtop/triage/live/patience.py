@@ -25,7 +25,12 @@ _AGAIN = ("retry", "backoff", "tenacity", "wait_for", "wait_until", "poll")
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: Of a thread these tell that something comes.
 _COMES = frozenset({Act.SOCKET, Act.POLL, Act.CHILD})
-_LOGGERS = frozenset({"wandb-core", "wandb-service", "gpu_stats", "tensorboard", "aim", "mlflow"})
+#: What only watches or tells is no work of a rank.
+_WATCHING = (
+    "wandb-core wandb-service gpu_stats tensorboard aim mlflow nvidia-smi dcgmi nvtop gpustat"
+    " nvitop top htop vmstat iostat dstat pidstat mpstat sar tail tee"
+)
+_LOGGERS = frozenset(_WATCHING.split())
 #: Threads of drivers wait for ever, and for nothing.
 _DRIVERS = ("cuda", "nv")
 

@@ -215,6 +215,7 @@ def test_a_helper_at_rest_does_not_hide_a_training_at_work() -> None:
     helpers = tuple(_helper(f"gpu{n:02}") for n in range(1, 5))
     verdict = judged(facts(live(ranks, more=helpers)))
     assert verdict.state is State.HEALTHY, verdict.summary
+    assert "of another launch" in verdict.summary
 
 
 def test_a_notebook_is_idle_also_as_a_task_of_srun() -> None:

@@ -155,6 +155,11 @@ def test_a_fifo_without_another_end_is_proof_whatever_else_works() -> None:
     assert [one.rank for one in verdict.culprits] == [0]
 
 
+def test_what_only_watches_is_no_work() -> None:
+    one = Rank(0, wchan="hrtimer_nanosleep", children=[("R", "")], lively=True, child="nvidia-smi")
+    assert judged(one, stacks=False).culprits
+
+
 @pytest.mark.parametrize("wchan", ["fifo_pipe_read", "pipe_read", "pipe_write", "anon_pipe_read"])
 def test_workers_of_a_loader_fill_no_pipe_that_the_program_reads(wchan: str) -> None:
     one = rank("feed.py:3 read", *MAIN, wchan=wchan, children=[("S", "poll_schedule_timeout")])
