@@ -48,6 +48,8 @@ class Rank:
     """Are they others in each look?"""
     gloo: bool = True
     """Has it the threads of gloo, as every rank of a group has?"""
+    thread: str = ""
+    """Where another thread of its own program waits in the kernel; none where it is empty."""
     others_cpu: int = 0
     """What another thread of its own program uses, in ticks."""
 
@@ -226,6 +228,9 @@ def _threads(one: Rank, look: int) -> list[ThreadState]:
         )
         for n, (name, wchan) in enumerate(names if one.gloo else ())
     ]
+    if one.thread:
+        tid = one.pid + 720
+        out.append(ThreadState(tid=tid, state="S", name="python3", wchan=one.thread, cpu_ticks=4))
     if one.others_cpu:
         ticks = 40 + one.others_cpu * look
         out.append(ThreadState(tid=one.pid + 710, state="R", name="python3", cpu_ticks=ticks))

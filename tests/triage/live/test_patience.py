@@ -155,6 +155,14 @@ def test_a_fifo_without_another_end_is_proof_whatever_else_works() -> None:
     assert [one.rank for one in verdict.culprits] == [0]
 
 
+def test_without_stacks_an_upload_on_a_thread_is_no_hang_of_all() -> None:
+    verdict = judged(Rank(0, thread="wait_woken"), stacks=False)
+    assert verdict.state is State.UNKNOWN, verdict.summary
+    assert "waits for the network" in verdict.summary
+    assert judged(Rank(0, thread="wait_woken"), LONG, stacks=False).state is State.HUNG
+    assert judged(Rank(0, thread="futex_do_wait"), stacks=False).state is State.HUNG
+
+
 def test_what_only_watches_is_no_work() -> None:
     one = Rank(0, wchan="hrtimer_nanosleep", children=[("R", "")], lively=True, child="nvidia-smi")
     assert judged(one, stacks=False).culprits

@@ -10,7 +10,7 @@ from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, waiting_proof
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.pace import is_long
-from slurmtop.triage.live.patience import LATE_S, late
+from slurmtop.triage.live.patience import LATE_S, ends_by_itself, late, until_late
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, draws_power, parts_of
 from slurmtop.triage.live.view import RankView, World
 
@@ -131,7 +131,12 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
         summary += f"; of {plural(unseen, 'rank')} nothing was seen"
     if sends:
         summary += "; their other threads use CPUs: data may be on its way"
-    hung = len(parts.waiting) == world.count > 1 and not starting and not sends
+    # Seen from outside a rank whose own thread uploads waits for a lock like all others.
+    comes = any(not one.doing.by_stack and ends_by_itself(one) for one in parts.seems)
+    comes = comes and not late(world)
+    if comes:
+        summary += f"; a thread of one waits for the network: {until_late(world)}"
+    hung = len(parts.waiting) == world.count > 1 and not starting and not sends and not comes
     return LiveFinding(
         cls="watchdog-timeout-unattributed" if hung else None,
         state=State.HUNG if hung else State.UNKNOWN,
