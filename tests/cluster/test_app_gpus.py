@@ -41,6 +41,7 @@ async def test_every_rank_stands_on_its_own_gpu(training: Training, tmp_path: Pa
         await desk.shows("GPUs work")
 
 
+@pytest.mark.long
 async def test_ranks_that_srun_started_are_told_as_well(cluster: Cluster, tmp_path: Path) -> None:
     with trains(cluster, "trains_by_srun.sh", ranks=4) as training:
         async with open_desk(tmp_path) as desk:
@@ -283,6 +284,7 @@ async def test_a_lost_gpu_is_no_idle_one_and_hides_no_other(
         assert desk.job.gpus.grid.rows[0].host == "gpu02"
 
 
+@pytest.mark.long
 async def test_an_old_driver_is_asked_for_what_it_knows(
     training: Training, faults: Faults, tmp_path: Path
 ) -> None:

@@ -154,6 +154,7 @@ async def test_killed_munged_under_the_app(
         await _fresh(desk, watched)
 
 
+@pytest.mark.long
 async def test_killed_slurmdbd_costs_only_the_past(
     watched: Watched, faults: Faults, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ async def test_slow_squeue_is_waited_for_and_asked_less_often(
         assert len(desk.wire.asked_of("squeue")) <= asked + 1, "never two at a time"
 
 
+@pytest.mark.long
 async def test_rate_limited_squeue_that_answers_is_an_answer(
     watched: Watched, tmp_path: Path
 ) -> None:

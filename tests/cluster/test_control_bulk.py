@@ -46,6 +46,7 @@ def _all_states(cluster: Cluster) -> dict[str, str]:
     return dict(line.split() for line in lines)
 
 
+@pytest.mark.long
 async def test_of_a_mixed_lot_each_is_told_by_itself(
     cluster: Cluster, mine: Mine, faults: Faults, tmp_path: Path, way: str
 ) -> None:
@@ -66,6 +67,7 @@ async def test_of_a_mixed_lot_each_is_told_by_itself(
     assert records(cluster, good)[good].restarts == 1
 
 
+@pytest.mark.long
 async def test_array_of_twenty_no_completed_task_runs_again(
     cluster: Cluster, mine: Mine, tmp_path: Path, way: str
 ) -> None:

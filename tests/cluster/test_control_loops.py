@@ -70,7 +70,7 @@ def _pushed_on(cluster: Cluster, job: str) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", ["hand", "itself"])
+@pytest.mark.parametrize("kind", [pytest.param("hand", marks=pytest.mark.long), "itself"])
 async def test_a_loop_is_told_before_it_is_put_back(
     cluster: Cluster, looping: dict[str, str], tmp_path: Path, way: str, kind: str
 ) -> None:

@@ -24,7 +24,14 @@ def _requeue(cluster: Cluster, job: str) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("verb", ["requeue", "cancel", "signal"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "requeue",
+        pytest.param("cancel", marks=pytest.mark.long),
+        pytest.param("signal", marks=pytest.mark.long),
+    ],
+)
 async def test_another_run_of_the_job_is_left_alone(
     cluster: Cluster, mine: Mine, tmp_path: Path, way: str, verb: str
 ) -> None:
@@ -44,7 +51,7 @@ async def test_another_run_of_the_job_is_left_alone(
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("verb", ["hold", "signal"])
+@pytest.mark.parametrize("verb", ["hold", pytest.param("signal", marks=pytest.mark.long)])
 async def test_job_that_ends_while_the_question_is_open(
     cluster: Cluster, mine: Mine, tmp_path: Path, way: str, verb: str
 ) -> None:

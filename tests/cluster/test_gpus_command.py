@@ -78,6 +78,7 @@ def test_the_table_says_the_same(training: Training) -> None:
     assert said.took_s < 20
 
 
+@pytest.mark.long
 def test_ranks_in_containers_of_their_own(cluster: Cluster, faults: Faults) -> None:
     """Pid, mount and user namespaces of their own, and a /tmp that nobody else sees."""
     watchman = Watchman(faults)
@@ -97,6 +98,7 @@ def test_own_jobs_where_none_is_named(training: Training) -> None:
     assert training.job in {job["job"] for job in found["jobs"]}
 
 
+@pytest.mark.long
 def test_nodes_by_name(training: Training) -> None:
     (job,) = gpus(training.job, "--hosts", "gpu02")["jobs"]
     assert {gpu["host"] for gpu in job["gpus"]} == {"gpu02"}

@@ -28,7 +28,7 @@ from tests.cluster.ways import WAYS, open_way
 
 JOBS = Path(__file__).parent / "jobs"
 #: How a node is reached.
-ACCESS = ("ssh", "srun")
+ACCESS = ("ssh", pytest.param("srun", marks=pytest.mark.long))
 
 
 @contextmanager

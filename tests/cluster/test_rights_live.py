@@ -120,6 +120,7 @@ def test_root_names_the_rank(cluster: Cluster, theirs: Theirs, faults: Faults) -
     _nothing_left(faults)
 
 
+@pytest.mark.long
 def test_through_sudo_the_rank_is_named_and_the_bundle_is_masked(
     cluster: Cluster, theirs: Theirs, faults: Faults, tmp_path: Path
 ) -> None:
@@ -137,6 +138,7 @@ def test_through_sudo_the_rank_is_named_and_the_bundle_is_masked(
     _nothing_left(faults)
 
 
+@pytest.mark.long
 def test_where_sudo_refuses_it_is_as_for_anybody(
     cluster: Cluster, theirs: Theirs, faults: Faults, tmp_path: Path
 ) -> None:

@@ -202,6 +202,7 @@ async def test_a_killed_srun_leaves_nothing_and_is_told(
         assert wiring.runner.by_program["srun"] == 1
 
 
+@pytest.mark.long
 async def test_a_job_whose_ranks_use_everything_and_what_a_step_costs(
     cluster: Cluster, mine: Mine, tmp_path: Path, faults: Faults
 ) -> None:
@@ -230,6 +231,7 @@ async def test_a_job_whose_ranks_use_everything_and_what_a_step_costs(
     assert sum(cost.values()) == counted, cost
 
 
+@pytest.mark.long
 async def test_tasks_of_an_array_and_parts_of_a_het_job(
     cluster: Cluster, mine: Mine, tmp_path: Path
 ) -> None:

@@ -56,7 +56,7 @@ def _missing(said: Said) -> str:
     return " ".join(f"{item['why']} {item['command']}" for item in said.data["missing"])
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.long)])
 def test_controller_that_does_not_answer(
     known: Known, faults: Faults, cluster: Cluster, how: str
 ) -> None:

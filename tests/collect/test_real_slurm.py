@@ -133,6 +133,7 @@ async def test_the_meter_counts_what_the_controller_counted(bench: Bench, faults
         assert counted == bench.runner.total - before, bench.runner.by_program
 
 
+@pytest.mark.long
 async def test_a_minute_at_rest_costs_six_calls(bench: Bench) -> None:
     for _ in range(3):
         await bench.queue().fetch()
