@@ -231,10 +231,11 @@ phase() {
 threads() {
   all=0
   for p in $late $early; do
-    set -- "$p/task/$p"; n=0
+    set -- "$p/task/$p"
     for t in "$p"/task/[0-9]*; do
+      # The main one need not come first: the shell sorts by letters.
+      [ $# -lt @THREADS@ ] || break
       [ "$t" = "$p/task/$p" ] || set -- "$@" "$t"
-      n=$((n + 1)); [ $n -lt @THREADS@ ] || break
     done
     all=$((all + $#)); [ $all -le @ALL_THREADS@ ] || return 0
     printf '%s ' "$@"
