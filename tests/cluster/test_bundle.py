@@ -76,7 +76,16 @@ def test_a_hang_is_saved_and_judged_again_anywhere(
     assert [one for one in SECRETS if one.encode() in inside] == []
     for path, said in ((to, live), (packed, second)):
         again = elsewhere(path, tmp_path)
-        assert again == said.data, [name for name in again if again[name] != said.data[name]]
+        assert again == said.data, _differ(again, said.data)
+
+
+def _differ(again: dict[str, Any], said: dict[str, Any]) -> list[str]:
+    """What differs, field by field."""
+    return [
+        f"{name}: {json.dumps(again[name])}\n was: {json.dumps(said[name])}"
+        for name in said
+        if again[name] != said[name]
+    ]
 
 
 def test_a_suspect_is_saved_before_it_is_cancelled(

@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.desk import Said, slurmtop
 from tests.cluster.faults import Faults
 from tests.cluster.fixtures import Cluster
-from tests.cluster.verdicts import LONGEST_S, check_verdict, four
+from tests.cluster.verdicts import LONGEST_S, check_verdict, four, tells_only_how_it_came
 
 UNKNOWN = "98765431"
 #: What nobody may be told while the controller is silent.
@@ -43,7 +43,7 @@ def _ask(*jobs: str) -> list[Said]:
         answers = list(pool.map(lambda job: slurmtop("why", job, "--json"), jobs))
     for said in answers:
         assert said.took_s < LONGEST_S
-        assert said.err == ""
+        assert tells_only_how_it_came(said.err), said.err
         check_verdict(said.data)
     return answers
 
@@ -105,7 +105,7 @@ def test_accounting_down_costs_only_what_it_alone_knows(
     faults.kill("slurmdbd")
     running, failed = _ask(known.running, known.failed)
     assert running.rc == 0
-    assert running.data["state"] in ("healthy", "unknown")
+    assert running.data["state"] in ("healthy", "idle", "unknown")
     assert "controller is silent" not in _summary(running)
     assert failed.rc == 2
     assert failed.data["state"] == "failed"

@@ -31,6 +31,11 @@ LABELS = ("what", "who", "proof", "do")
 LONGEST_S = 10.0
 
 
+def tells_only_how_it_came(err: str) -> bool:
+    """Does standard error hold nothing but how the answer was refined?"""
+    return all(_REFINED.match(line) for line in err.splitlines())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """The four lines, the same as JSON, and the exit status that both had."""
@@ -76,7 +81,7 @@ def ask(job: str) -> Answer:
     for said in (told, as_json):
         assert said.took_s < LONGEST_S, f"{said.took_s:.1f} s"
         # Of a job that runs the answers on the way are told there, and nothing else.
-        assert all(_REFINED.match(line) for line in said.err.splitlines()), said.err
+        assert tells_only_how_it_came(said.err), said.err
     assert told.rc == as_json.rc
     check_verdict(as_json.data)
     return Answer(rc=told.rc, lines=four(told), data=as_json.data)
