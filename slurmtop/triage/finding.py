@@ -81,7 +81,8 @@ def evidence_of(picture: Picture, shown: Sequence[Shown]) -> tuple[Evidence, ...
                 source=at.source,
                 line=at.line,
                 host=picture.host_of(at),
-                text=at.text[:EVIDENCE_CHARS],
+                # A recording has blanks at the end in place of the letters of a secret.
+                text=at.text.rstrip()[:EVIDENCE_CHARS],
                 says=one.says,
                 time=picture.time_of(at),
                 offset=at.offset,

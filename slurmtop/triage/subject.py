@@ -262,11 +262,14 @@ def sacct_evidence(subject: Subject, record: AccountingRecord, says: str) -> Evi
 
 
 def log_evidence(log: LogFacts, line: LogLine, says: str) -> Evidence:
-    """A line of a log with its place."""
+    """A line of a log with its place.
+
+    Without blanks at its end: a recording has some there in place of the letters of a secret.
+    """
     return Evidence(
         family="log",
         source=log.path or log.label,
-        text=line.text,
+        text=line.text.rstrip(),
         says=says,
         line=line.number,
         offset=line.offset,

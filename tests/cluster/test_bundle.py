@@ -76,7 +76,9 @@ def test_a_hang_is_saved_and_judged_again_anywhere(
     assert [one for one in SECRETS if one.encode() in inside] == []
     for path, said in ((to, live), (packed, second)):
         again = elsewhere(path, tmp_path)
-        assert again == said.data, _differ(again, said.data)
+        # Printed, for an assertion would cut it short.
+        print("\n".join(_differ(again, said.data)))
+        assert again == said.data
 
 
 def _differ(again: dict[str, Any], said: dict[str, Any]) -> list[str]:
