@@ -12,6 +12,9 @@ from tests.cluster.fixtures import Cluster
 from tests.cluster.test_why_live import QUIET_S, culprits, fates, triage
 from tests.cluster.training import Training, trains
 
+#: Each takes a minute: left to make test-long.
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def apart(cluster: Cluster) -> Iterator[tuple[Training, Path]]:

@@ -18,6 +18,9 @@ from tests.cluster.layout import NODES
 from tests.cluster.test_why_live import culprits, triage
 from tests.cluster.verdicts import check_verdict
 
+#: Each takes a minute: left to make test-long.
+pytestmark = pytest.mark.long
+
 QUIET_S = 11.0
 STOPPED = 2
 
@@ -120,7 +123,6 @@ def test_root_names_the_rank(cluster: Cluster, theirs: Theirs, faults: Faults) -
     _nothing_left(faults)
 
 
-@pytest.mark.long
 def test_through_sudo_the_rank_is_named_and_the_bundle_is_masked(
     cluster: Cluster, theirs: Theirs, faults: Faults, tmp_path: Path
 ) -> None:
@@ -138,7 +140,6 @@ def test_through_sudo_the_rank_is_named_and_the_bundle_is_masked(
     _nothing_left(faults)
 
 
-@pytest.mark.long
 def test_where_sudo_refuses_it_is_as_for_anybody(
     cluster: Cluster, theirs: Theirs, faults: Faults, tmp_path: Path
 ) -> None:

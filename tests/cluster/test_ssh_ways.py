@@ -20,7 +20,7 @@ from tests.cluster.procs import wait_until
 from tests.cluster.sshds import Bench, Sshd, agent, child, keygen, make_key, me, running
 from tests.collect.nodes.ssh_server import ask
 
-both = pytest.mark.parametrize("name", ["ssh", "openssh"])
+both = pytest.mark.parametrize("name", ["ssh", pytest.param("openssh", marks=pytest.mark.long)])
 
 
 @pytest.fixture
