@@ -200,6 +200,10 @@ async def test_what_a_look_sees_and_that_nothing_of_it_stays(
     known = {one.pid for one in look.processes}
     assert {pid for pid, one in truth.items() if "ranks.py" in one.argv} <= known
     for one in look.processes:
+        if one.name == "slurmstepd":
+            # By it a job is known where Slurm keeps no cgroups.
+            assert one.user == "root"
+            continue
         assert one.start_ticks > 0
         assert one.user == cluster.user
         assert one.env is not None
