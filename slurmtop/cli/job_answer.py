@@ -1,6 +1,5 @@
 """The verdict on one job for the commands: from a wiring and options to ``collect.job_triage``."""
 
-import asyncio
 import os
 from typing import TYPE_CHECKING
 
@@ -98,8 +97,3 @@ async def answer_saved(
         raise CannotWork(str(error)) from error
     assert done.facts is not None
     return done.facts, done.verdict, saved
-
-
-def was_broken_off(error: BaseException) -> bool:
-    """Did a person, or a signal, end what was going on?"""
-    return isinstance(error, asyncio.CancelledError | KeyboardInterrupt)

@@ -253,14 +253,3 @@ def _once(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     for one in evidence:
         out.setdefault((one.source, one.text), one)
     return tuple(out.values())
-
-
-def without_culprits(verdict: Verdict, why: Evidence, summary: str) -> Verdict:
-    """``verdict`` where another source contradicts it: nobody is named."""
-    return dataclasses.replace(
-        verdict,
-        culprits=(),
-        confidence=Confidence.LOW,
-        summary=summary,
-        against=(why, *verdict.against),
-    )
