@@ -13,7 +13,7 @@ from posixpath import dirname
 from typing import Any, TypeVar
 
 from slurmtop.collect.asking import slurm_id
-from slurmtop.collect.clock import within
+from slurmtop.collect.clock import cancel_and_wait, spawn, within
 from slurmtop.collect.judging import Judging
 from slurmtop.collect.log_facts import Span, log_paths, recorded_log
 from slurmtop.collect.log_pool import ReaderLost
@@ -48,6 +48,8 @@ BUDGET_S = 8.0
 #: Of the budget, what the controller and then accounting may use up; the logs get the rest.
 _CONTROLLER_PART = 0.6
 _ACCOUNTING_PART = 0.85
+#: A file system that does not answer must not hold up the first word on a job.
+_LOGS_MAY_TAKE_S = 1.5
 
 
 async def gather_job_facts(
@@ -72,7 +74,8 @@ async def gather_job_facts(
     whether the controller answers now is for ``scontrol`` to tell. ``accounting`` None means
     that it must not be asked. It is asked where the controller has forgotten the job, does not
     answer, or has seen it end. ``judge_logs`` None: the logs are looked at, but not judged.
-    ``on_read`` hears of all that is known before the logs are judged.
+    ``on_read`` hears of all that is known before the logs are judged; of a job that runs also
+    before its logs are read, where they let wait for their file system.
     """
     gathering = _Gathering(runner, clock, asked, cluster, mark, budget_s, judge_logs)
     known = None if job is None else (job, *siblings)
@@ -80,19 +83,6 @@ async def gather_job_facts(
     found, others, detail = gathering.join(rows, detail_bytes)
     answered = (known is None and rows is not None) or detail_bytes is not None
 
-    history: tuple[AccountingRecord, ...] = ()
-    accounting_answered: bool | None = None
-    expected_start: datetime | None = None
-    if found is None:
-        accounting_answered, history = await gathering.history(accounting, None)
-        logs = await gathering.recorded_logs(history)
-    else:
-        over = found.state.ended
-        (accounting_answered, history), expected_start, logs = await asyncio.gather(
-            gathering.history(accounting if over else None, found),
-            gathering.expected_start(found if want_expected_start else None),
-            gathering.logs(found, detail),
-        )
     facts = JobFacts(
         asked=asked,
         cluster=cluster,
@@ -100,16 +90,35 @@ async def gather_job_facts(
         job=found,
         detail=detail,
         siblings=others,
-        history=history,
         controller_answered=answered,
-        accounting_answered=accounting_answered,
         reason=_reason(found),
+        viewer=None if me is None else me.name,
+        viewer_uid=None if me is None else me.uid,
+    )
+    expected_start: datetime | None = None
+    if found is None:
+        accounting_answered, history = await gathering.history(accounting, None)
+        logs = await gathering.recorded_logs(history)
+    else:
+        over = found.state.ended
+        early = spawn(gathering.tell_early(on_read, facts), name="the logs let wait")
+        try:
+            (accounting_answered, history), expected_start, logs = await asyncio.gather(
+                gathering.history(accounting if over else None, found),
+                gathering.expected_start(found if want_expected_start else None),
+                gathering.logs(found, detail),
+            )
+        finally:
+            await cancel_and_wait(early)
+    facts = replace(
+        facts,
+        now=clock.now(),
+        history=history,
+        accounting_answered=accounting_answered,
         exit=_exit(found, detail, history, _stdout_path(found, detail, logs)),
         expected_start=expected_start,
         logs=logs,
         missing=tuple(gathering.missing),
-        viewer=None if me is None else me.name,
-        viewer_uid=None if me is None else me.uid,
     )
     if on_read is not None:
         on_read(facts)
@@ -261,6 +270,18 @@ class _Gathering:
             else:
                 found.append(await self._log(label, path, job.user))
         return tuple(found)
+
+    async def tell_early(self, on_read: Callable[[JobFacts], None] | None, facts: JobFacts) -> None:
+        """What Slurm says of a job that runs, unless its logs are read within a moment."""
+        job = facts.job
+        if on_read is None or job is None or job.state.phase is not Phase.RUNNING:
+            return
+        await self._clock.sleep(_LOGS_MAY_TAKE_S)
+        logs = tuple(
+            LogFacts(label=label, path=path, status=LogStatus.HANGS, why="not read yet")
+            for label, path in log_paths(job, facts.detail)
+        )
+        on_read(replace(facts, now=self._clock.now(), logs=logs))
 
     async def recorded_logs(self, history: Sequence[AccountingRecord]) -> tuple[LogFacts, ...]:
         """The log of a job that only accounting remembers."""

@@ -121,11 +121,15 @@ class _Triage:
         return facts if still else newer
 
     def _read(self, facts: JobFacts) -> None:
-        """The first answer; and the nodes are asked where that is worth it already."""
+        """The first answer, or a second one once slow logs are read; and the nodes are asked where
+        that is worth it already."""
         if not nodes_to_look_at(facts):
             return
         looks = self._worth_a_look(facts)
-        if looks:
+        if self._look is not None:
+            # It began while the logs let wait, and knows more by now.
+            facts = replace(facts, live=self._look.facts.live)
+        elif looks:
             self._begin(facts)
         self._tell(facts, looks=looks)
 
@@ -154,11 +158,9 @@ class _Triage:
     async def _with_nodes(self, facts: JobFacts) -> JobFacts:
         if not nodes_to_look_at(facts):
             return facts
-        look = self._look
-        if look is None:
-            if not self._worth_a_look(facts):
-                return self._not_looked(facts)
-            look = self._begin(facts)
+        if not self._worth_a_look(facts):
+            return self._not_looked(facts)
+        look = self._look or self._begin(facts)
         look.judged(facts)
         assert self._looking is not None
         looked = await self._looking

@@ -160,6 +160,7 @@ class LiveLook:
 
     def judged(self, facts: JobFacts) -> None:
         """All that Slurm and the logs tell is known now."""
+        self._first_logs = facts.logs
         self.facts = replace(facts, live=self.facts.live)
         self._judged.set()
 

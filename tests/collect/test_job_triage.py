@@ -12,8 +12,8 @@ from slurmtop.collect.job_triage import Door, triage_job
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.log_verdict import LogBytes, Runs
 from slurmtop.collect.who import Who
-from slurmtop.model.facts import JobFacts, LogsSay
-from slurmtop.model.ports import Command, Completed
+from slurmtop.model.facts import JobFacts, LogsSay, LogStatus
+from slurmtop.model.ports import Command, Completed, FileStat, FileTimeout
 from slurmtop.model.verdict import SOURCES, Fate, State, Verdict
 from slurmtop.triage.live.enough import Wanted, wanted
 from tests.collect.slurm_forms import MARK, queue_record
@@ -107,6 +107,60 @@ async def test_a_log_that_grows_without_a_step_sends_somebody_to_the_nodes(
     assert facts.live is not None
     assert facts.live.two_samples
     assert all(look.stacks_asked for look in facts.live.samples)
+
+
+def log_lets_wait(job: Job, seconds: float, end: Exception | None = None) -> None:
+    """Whoever looks at the log hears nothing for so long."""
+    stat, hung = job.runner.stat, []
+
+    async def slow(path: str, host: str | None = None) -> FileStat:
+        if path == LOG and not hung:
+            await job.clock.sleep(seconds)
+        if end is not None:
+            # What hung once is known to hang.
+            hung.append(path)
+            raise end
+        return await stat(path, host)
+
+    job.runner.stat = slow  # type: ignore[method-assign]
+
+
+async def test_a_log_that_hangs_holds_up_neither_the_first_answer_nor_the_nodes(job: Job) -> None:
+    log_lets_wait(job, 5.0, FileTimeout("the file system did not answer within 5 s."))
+    facts, verdict, took = await job.triage()
+    at, state, probes = job.news[0]
+    assert (state, probes) == (State.UNKNOWN, 0)
+    assert at < 2.0
+    assert took < 9.0
+    assert facts.live is not None
+    assert facts.live.two_samples
+    [log] = facts.logs
+    assert (log.status, log.why) == (LogStatus.HANGS, "the file system did not answer within 5 s.")
+    [logs] = [one for one in verdict.sources if one.source == "logs"]
+    assert logs.fate is Fate.TIMED_OUT
+
+
+async def test_a_log_that_comes_late_is_judged_like_any_other(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "want", wanted)
+    job.say(quiet_s=1)
+    log_lets_wait(job, 3.0)
+    facts, verdict, took = await job.triage()
+    assert job.news[0][0] < 2.0
+    assert verdict.state is State.HEALTHY
+    assert took < 4.0
+    assert [log.status for log in facts.logs] == [LogStatus.READ]
+    [nodes] = [one for one in verdict.sources if one.source == "nodes"]
+    assert nodes.fate is Fate.NOT_ASKED
+
+
+async def test_a_log_that_comes_late_is_compared_with_itself(job: Job) -> None:
+    job.say(quiet_s=25)
+    log_lets_wait(job, 3.0)
+    facts, _, _ = await job.triage()
+    assert facts.live is not None
+    assert (facts.live.log.grew, facts.live.log.new_steps) == (False, False)
 
 
 async def test_what_was_suspect_is_not_well_until_the_last_answer(job: Job) -> None:
