@@ -721,7 +721,7 @@ async def test_any_size_survives() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await bench.answer(pilot, queue())
         await pilot.press("slash", "e")
-        for step in range(200):
+        for step in range(80):
             width = min(chance.randint(10, 300), chance.randint(10, 300))
             height = min(chance.randint(3, 100), chance.randint(3, 100))
             await pilot.resize_terminal(width, height)

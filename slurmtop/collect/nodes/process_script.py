@@ -31,9 +31,18 @@ records() {
     ( ulimit -v 262144 2>/dev/null; $lim grep -azsZH --line-buffered '' "$@" ) |
       tr '\0\n' '\n\001' | head -c 33554432
   else
+    # Before each file a line that nobody can know who was there before it.
+    mark=; read -r mark <sys/kernel/random/uuid; [ -n "$mark" ] || return 0
     for f do {
-      $lim tr '\0\n' '\n\001' <"$f" | head -c 1048576 | awk -v f="$f" '{ print f; print }'
-    } 2>/dev/null; done
+      printf '\0%s %s\0' "$mark" "$f"; $lim head -c 1048576 <"$f"
+    } 2>/dev/null; done | tr '\0\n' '\n\001' | awk -v mark="$mark" '
+      function out() { if (f != "" && held) { print f; print line } held = 0 }
+      index($0, mark " ") == 1 {
+        if (line != "") out()
+        held = 0; f = substr($0, length(mark) + 2); next
+      }
+      { out(); line = $0; held = 1 }
+      END { out() }'
   fi
 }
 scan() { want=$1; shift; [ $# = 0 ] || records $(printf "%s/$want " "$@"); }
