@@ -10,7 +10,7 @@ import pytest
 
 from slurmtop.cli.options import Options
 from slurmtop.cli.wiring import Wiring, open_wiring
-from slurmtop.collect.nodes.probe import read_probe, read_probes
+from slurmtop.collect.nodes.probe import read_probe
 from slurmtop.config import Config, NodeAccess
 from slurmtop.model.gpu import Answer
 from slurmtop.model.probe import Activity, NodeProbe
@@ -40,7 +40,8 @@ async def _opened(access: str = "ssh") -> AsyncIterator[Wiring]:
 
 async def _probes(wiring: Wiring, job: str, *hosts: str) -> tuple[NodeProbe, ...]:
     wiring.expect(job, hosts)
-    return await read_probes(wiring.runner, wiring.clock, hosts, job=job)
+    looks = (read_probe(wiring.runner, wiring.clock, host, job=job) for host in hosts)
+    return tuple(await asyncio.gather(*looks))
 
 
 def fates(probe: NodeProbe) -> dict[str, Fate]:
@@ -58,25 +59,16 @@ async def test_a_healthy_training(
     cluster: Cluster, training: Training, faults: Faults, access: str
 ) -> None:
     watchman = Watchman(faults)
-    heard: list[tuple[str, int, int]] = []
     async with _opened(access) as wiring:
-        wiring.expect(training.job, NODES)
         # The first look finds the way; the second is one that costs what a look costs.
         first = await _probes(wiring, training.job, *NODES)
         with NodeCpu() as used:
-            probes = await read_probes(
-                wiring.runner,
-                wiring.clock,
-                NODES,
-                job=training.job,
-                on_news=lambda probe, done, of: heard.append((probe.host, done, of)),
-            )
+            probes = await _probes(wiring, training.job, *NODES)
     print(
         f"{access}: {[round(probe.took_s, 2) for probe in (*first, *probes)]} s,"
         f" {used.used_s:.2f} s of CPU"
     )
     assert [probe.failure for probe in probes] == [None] * len(NODES)
-    assert sorted(heard) == sorted((host, n, 4) for n, (host, _, _) in enumerate(heard, 1))
     looks = [probe.processes for probe in probes if probe.processes is not None]
     ranks = rank_processes(looks, training.job)
     assert [(one.rank, one.process.host, one.process.pid) for one in ranks] == [

@@ -111,7 +111,8 @@ async def test_a_log_that_grows_without_a_step_sends_somebody_to_the_nodes(
 
 def log_lets_wait(job: Job, seconds: float, end: Exception | None = None) -> None:
     """Whoever looks at the log hears nothing for so long."""
-    stat, hung = job.runner.stat, []
+    stat = job.runner.stat
+    hung: list[str] = []
 
     async def slow(path: str, host: str | None = None) -> FileStat:
         if path == LOG and not hung:

@@ -9,11 +9,9 @@ their parent; never by their name. Of environments and command lines leaves the 
 log only lines that may matter (``probe_script.KERNEL_WORDS``).
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.nodes.probe_script import SCRIPT
 from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.model.ports import Clock, Command, Completed, NodeUnreachable, Runner, RunnerError
@@ -25,11 +23,6 @@ from slurmtop.parse.dumps.node_probe import NAME, parse_node_probe
 TIMEOUT_S = 12.0
 #: About 3 KiB a process are usual, and as much for each 20 of its threads.
 MAX_BYTES = 8 * 1024 * 1024
-#: Nodes asked at the same time.
-AT_ONCE = 32
-
-#: Hears of each node as it answers, and how many of all have.
-OnNews = Callable[[NodeProbe, int, int], None]
 
 
 def probe_command(
@@ -83,40 +76,6 @@ async def read_probe(
     if (done.truncated or done.timed_out) and probe.processes is not None:
         probe = replace(probe, processes=replace(probe.processes, complete=False))
     return probe
-
-
-async def read_probes(
-    runner: Runner,
-    clock: Clock,
-    hosts: Sequence[str],
-    *,
-    job: str,
-    on_news: OnNews | None = None,
-    sudo: bool = False,
-    words: Sequence[str] | None = None,
-) -> tuple[NodeProbe, ...]:
-    """A look at each of ``hosts``, :data:`AT_ONCE` at a time, in that order; ``on_news`` hears each
-    as it comes. Never raises for a node; whoever cancels it leaves no look behind.
-    """
-    hosts = tuple(dict.fromkeys(hosts))
-    doors = asyncio.Semaphore(AT_ONCE)
-    done = 0
-
-    async def look(host: str) -> NodeProbe:
-        nonlocal done
-        async with doors:
-            probe = await read_probe(runner, clock, host, job=job, sudo=sudo, words=words)
-        done += 1
-        if on_news is not None:
-            on_news(probe, done, len(hosts))
-        return probe
-
-    tasks = [spawn(look(host), name=f"look at {host}") for host in hosts]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        await cancel_and_wait(*tasks)
-    return tuple(task.result() for task in tasks)
 
 
 def _began(done: Completed) -> bool:

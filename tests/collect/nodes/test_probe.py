@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from slurmtop.collect.nodes.probe import probe_command, read_probe, read_probes
+from slurmtop.collect.nodes.probe import probe_command, read_probe
 from slurmtop.collect.nodes.probe_script import SCRIPT
-from slurmtop.model.ports import Command, Completed, NodeUnreachable
+from slurmtop.model.ports import NodeUnreachable
 from slurmtop.model.probe import Activity, NodeProbe
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.snapshot import Failure, Trouble
@@ -374,31 +374,3 @@ def test_through_sudo_and_as_oneself_where_that_is_refused() -> None:
     (call,) = runner.calls
     assert call.argv[:4] == ("sudo", "-n", "/bin/sh", "-c")
     assert call.argv[5:] == ("slurmtop-probe", "77", "1", "any:/x")
-
-
-def test_many_nodes_are_told_as_they_answer() -> None:
-    clock = FakeClock()
-
-    def answer(command: Command) -> Completed:
-        if command.host == "b":
-            raise NodeUnreachable("b", Failure(Trouble.TIMEOUT, "b is silent"))
-        return Completed(0, _ANSWER, b"", clock.now(), 0.1)
-
-    runner = FakeRunner(clock)
-    runner.on_call("*slurmtop-probe*", answer)
-    heard: list[tuple[str, int, int]] = []
-    probes = asyncio.run(
-        read_probes(
-            runner,
-            clock,
-            ("a", "b", "c", "a"),
-            job="77",
-            on_news=lambda probe, done, of: heard.append((probe.host, done, of)),
-        )
-    )
-    assert [(one.host, one.failure is None) for one in probes] == [
-        ("a", True),
-        ("b", False),
-        ("c", True),
-    ]
-    assert [(done, of) for _, done, of in heard] == [(1, 3), (2, 3), (3, 3)]
