@@ -9,7 +9,8 @@ from tests.triage.live.examined import Build
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """``may``: ranks, hosts or pids that may be named; ``must``: somebody has to be."""
+    """``may``: ranks, hosts or pids that may be named; ``must``: somebody has to be. ``never`` are
+    classes that would be wrong, ``unsaid`` words that would not be true."""
 
     name: str
     facts: Callable[[], JobFacts]
@@ -17,23 +18,29 @@ class Case:
     classes: tuple[str | None, ...] | None = None
     may: frozenset[int | str] = frozenset()
     must: bool = False
+    never: frozenset[str] = frozenset()
+    unsaid: tuple[str, ...] = ()
 
 
 def case(
     name: str,
-    build: Build,
+    build: Build | Callable[[], JobFacts],
     states: str,
     classes: tuple[str | None, ...] | None = None,
     may: set[int | str] | None = None,
     must: bool = False,
+    never: set[str] | None = None,
+    unsaid: tuple[str, ...] = (),
 ) -> Case:
     return Case(
         name=name,
-        facts=build.facts,
+        facts=build.facts if isinstance(build, Build) else build,
         states=states,
         classes=classes,
         may=frozenset(may or ()),
         must=must,
+        never=frozenset(never or ()),
+        unsaid=unsaid,
     )
 
 

@@ -52,6 +52,8 @@ def test_the_verdict_is_one_that_may_be_given(case: Case) -> None:
     assert case.classes is None or verdict.cls in case.classes, verdict.summary
     assert not wrongly_named(case, verdict), verdict.summary
     assert verdict.culprits or not case.must, verdict.summary
+    assert verdict.cls not in case.never, verdict.summary
+    assert not [words for words in case.unsaid if words in verdict.summary], verdict.summary
     if verdict.state is not State.HUNG:
         assert not verdict.culprits
 
