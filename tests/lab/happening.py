@@ -108,6 +108,13 @@ def _requeued(run: Run) -> None:
     run.fault_at = time.time()
 
 
+def _restarted(run: Run) -> None:
+    """Its launcher has started all ranks again, and they are at work again."""
+    by_rank(run)
+    before = run.steps_told
+    run.wait_for("new steps", lambda: run.steps_told >= before + 3, 60)
+
+
 INJECT: dict[str, Callable[[Run], None]] = {
     "sigstop": _signal("STOP"),
     "sigkill": _signal("KILL"),
@@ -116,6 +123,7 @@ INJECT: dict[str, Callable[[Run], None]] = {
     "host-oom": _starve,
     "time-limit": _ended,
     "preemption": _preempt,
+    "max-restarts": _restarted,
     "requeue-appended": _requeued,
     "order-deadlock": by_rank,
     "long-first-step": _quiet,

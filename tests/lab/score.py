@@ -159,9 +159,14 @@ def _of_mode(mode: str, rows: Sequence[Row]) -> str:
     lines += [str(count) for count in counts(found)]
     lines += ["", *_times(found), ""]
     lines += [_line(one) for one in found]
-    lines += [f"void: {row.key}: {row.void}" for row in rows if row.void is not None]
+    lines += [f"void: {row.key}: {_short(row.void)}" for row in rows if row.void is not None]
     lines += [f"left on a node: {row.key}: {', '.join(row.left)}" for row in rows if row.left]
     return "\n".join(lines)
+
+
+def _short(why: str) -> str:
+    """Without the end of the log that stands behind it in the row."""
+    return why.splitlines()[0][:160]
 
 
 def _times(found: Sequence[Score]) -> list[str]:

@@ -12,6 +12,9 @@ srun bash -c '
         echo "$(hostname) $$ $SLURM_NODEID 0 $(date +%s.%N)" >"fault-$SLURM_JOB_ID"
         exec sleep 900
     fi
+    # Launchers count their restarts each for itself. Where the store of the ranks is that of the
+    # launchers, two counts that differ meet addresses of ranks that are gone.
+    [ "${RESTARTS:-0}" = 0 ] || export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
     exec "$TORCH/torchrun" --nnodes="$SLURM_NNODES" --nproc-per-node=1 \
         --max-restarts="${RESTARTS:-0}" --rdzv-id="$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}" \
         --rdzv-backend=c10d --rdzv-endpoint="$MASTER:$PORT" "$TRAIN"
