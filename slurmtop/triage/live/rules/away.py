@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
-from slurmtop.model.verdict import Evidence, NextStep, State
+from slurmtop.model.verdict import Confidence, Evidence, NextStep, State
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import (
     LiveFinding,
@@ -40,6 +40,8 @@ _STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: What comes to its end by itself, sooner or later.
 _TAKES_TIME = frozenset({Act.SLEEP, Act.LOCK, Act.SOCKET, Act.POLL, Act.CHILD, Act.BUSY, Act.OWN})
 _ITS_TURN_S = 300.0
+#: Beginnings of calls by which the first rank gives to all what it has got or made.
+_FROM_FIRST = ("broadcast", "scatter")
 _MOST_NAMED = 64
 _SHOWN = 2
 
@@ -66,17 +68,32 @@ def find(world: World) -> Iterable[LiveFinding]:
     whole = len(parts.away) + len(parts.waiting) == world.count
     few = 2 * (len(parts.away) + _unsure(parts)) < world.count
     few = few or (world.count == 2 and len(parts.away) == 1)
-    found = _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
     if may_be_its_turn(world, parts):
-        words = "it may be its turn, a later look tells"
-        summary = f"{found.summary}: {words}"
-        found = replace(found, state=State.UNKNOWN, cls=None, culprits=(), summary=summary, next=())
-    yield found
+        yield _perhaps(world, parts, "it may be its turn, a later look tells")
+    elif behind := _behind(world, parts):
+        yield _perhaps(world, parts, f"{behind}, and that may be what is waited for")
+    else:
+        yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
+
+
+def _perhaps(world: World, parts: Parts, why: str) -> LiveFinding:
+    """They stand still, and that may be as it should be."""
+    found = _finding(world, parts, list(parts.away), Weight.AWAY, named=True)
+    return replace(
+        found,
+        state=State.UNKNOWN,
+        cls=None,
+        summary=f"{found.summary}: {why}",
+        culprits=(),
+        confidence=Confidence.LOW,
+        next=(),
+    )
 
 
 def may_be_its_turn(world: World, parts: Parts) -> bool:
     """Do the others wait on purpose? All come together before they start, however long one of them
-    loads; and what only the first rank does (an upload, figures) the others await in a barrier."""
+    loads; and what only the first rank does, or the first one of a node (an upload, figures, an
+    index of the data), the others await in a barrier or in a call that brings them the result."""
     quiet = world.live.log.quiet_s
     if quiet is None or quiet >= _ITS_TURN_S or not parts.waits:
         return False
@@ -85,9 +102,36 @@ def may_be_its_turn(world: World, parts: Parts) -> bool:
         return False
     if all(one.doing.act is Act.STORE for one in parts.waits):
         return not any(one.doing.act is Act.SLEEP for one in parts.away)
-    one = parts.away[0]
-    at_barrier = all("barrier" in (other.doing.op or "") for other in parts.waits)
-    return len(parts.away) == 1 and one.rank == 0 and at_barrier
+    meets = all(_for_first(one) for one in parts.waits)
+    return meets and all(_is_first(world, one) for one in parts.away)
+
+
+def _for_first(one: RankView) -> bool:
+    op = one.doing.op or ""
+    return "barrier" in op or op.startswith(_FROM_FIRST)
+
+
+def _is_first(world: World, one: RankView) -> bool:
+    """Is it the first rank of all, or the first one of a node that has several?"""
+    if one.rank == 0:
+        return True
+    several = sum(other.host == one.host for other in world.ranks) > 1
+    return several and one.told.local_rank == 0
+
+
+def _behind(world: World, parts: Parts) -> str:
+    """Who may be what those that stand still wait for, in words: one that is at something that ends
+    by itself (it has locked a file, and is downloading it), or one that nobody saw; empty where
+    there is none. Who only spins waits for its GPU, like others."""
+    if late(world):
+        return ""
+    for one in parts.open:
+        if one.doing.act in _TAKES_TIME and not may_spin(world, one):
+            return f"{one.name} {one.doing.act.value}{at_text(one)}"
+    unseen = world.count - len(world.ranks)
+    if unseen > 0 and not any(one.doing.phase in _BY_PHASE for one in parts.away):
+        return f"of {plural(unseen, 'rank')} nothing was seen"
+    return ""
 
 
 def _shared(world: World, stands: list[RankView]) -> bool:
