@@ -87,6 +87,9 @@ def role_of(world: World, one: RankView) -> Role:
         return Role.OPEN
     if view.always(Act.STOPPED):
         return Role.AWAY
+    if draws_power(one):
+        # Whatever its main thread waits for: that ends when its GPU has done what it is at.
+        return Role.WORKS
     if motion is Motion.MOVED:
         return Role.OPEN if may_spin(world, one) else Role.WORKS
     if one.on_others:

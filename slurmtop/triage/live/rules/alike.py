@@ -7,11 +7,11 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Collective, Confidence, Evidence, Missing, NextStep, State
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
-from slurmtop.triage.live.finding import LiveFinding, Weight, waiting_proof
+from slurmtop.triage.live.finding import LiveFinding, Weight, at_text, ranks_of, waiting_proof
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.pace import is_long
+from slurmtop.triage.live.pace import is_long, wait_text
 from slurmtop.triage.live.patience import LATE_S, ends_by_itself, late, until_late
-from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, draws_power, parts_of
+from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
 from slurmtop.triage.live.view import RankView, World
 
 #: A GPU that waits for another one is busy with that: at most so many per cent is rest.
@@ -24,9 +24,7 @@ def find(world: World) -> Iterable[LiveFinding]:
         return
     if world.live.log.new_steps or world.live.log.grew:
         return
-    if all(map(draws_power, parts.waiting)):
-        yield _at_work(world, parts)
-    elif _on_device(world, parts):
+    if _on_device(world, parts):
         yield _device(world, parts)
     else:
         yield _collective(world, parts)
@@ -34,35 +32,13 @@ def find(world: World) -> Iterable[LiveFinding]:
 
 def _on_device(world: World, parts: Parts) -> bool:
     """Do they wait for GPUs, or might they, where there are some that have something to do?"""
+    if not world.gpus:
+        return False
     if all(one.gpu_busy is not None and one.gpu_busy < _AT_REST for one in parts.waiting):
         return False
     if any(one.doing.act in PERHAPS_ON_OTHERS for one in parts.waiting):
         return True
     return any(one.gpu_busy is not None for one in parts.waiting)
-
-
-def _at_work(world: World, parts: Parts) -> LiveFinding:
-    """All wait, and their GPUs draw what they draw at work: a long step."""
-    least = min(one.gpu_power or 0.0 for one in parts.waiting)
-    count = plural(len(parts.waiting), "rank")
-    text = f"power.draw: {least:.0%} of power.limit or more on the GPUs of {count}"
-    return LiveFinding(
-        cls="healthy",
-        state=State.HEALTHY,
-        weight=Weight.WORKING,
-        summary=f"all {count} wait for their GPUs, and these draw the power of work",
-        shown=(
-            Evidence(
-                family="telemetry",
-                host=parts.waiting[0].host,
-                source="nvidia-smi",
-                text=text,
-                says="GPUs that only wait for each other draw far less",
-            ),
-            *waiting_proof(parts.waiting),
-        ),
-        confidence=Confidence.LOW,
-    )
 
 
 def _device(world: World, parts: Parts) -> LiveFinding:
@@ -73,8 +49,8 @@ def _device(world: World, parts: Parts) -> LiveFinding:
         world.pace, world.live
     )
     long = quiet is not None and quiet >= LONG_QUIET_S and (rest or _much_too_long(world))
-    # Of a rank that was not seen, or whose GPU computes, the others may be waiting.
-    long = long and len(parts.waiting) == world.count and not any(map(draws_power, parts.waiting))
+    # Of a rank that was not seen the others may be waiting.
+    long = long and len(parts.waiting) == world.count
     count = plural(len(parts.waiting), "rank")
     since = f", and the log is quiet for {ago_text(quiet)}" if quiet is not None else ""
     return LiveFinding(
@@ -111,15 +87,24 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     waits = parts.waits
     places = {_place(one) for one in waits}
     first = waits[0] if waits else parts.waiting[0]
+    back = [one for one in parts.waiting if one.doing.act is Act.BACKWARD]
     op = visible(first.doing.op) if first.doing.op else None
     count = plural(len(parts.waiting), "rank")
     if len(waits) == len(parts.waiting) and len(places) == 1:
         where = site_text(first.doing.site)
         at = f" at {where}" if where else ""
         summary = f"all {count} wait in the same {op or 'call'}{at}, and it does not end"
-    elif not waits:
+    elif not any(one.doing.by_stack for one in parts.waiting):
         summary = (
             f"all {count} wait, none was on a CPU between two looks: stacks would tell for what"
+        )
+    elif len(back) == len(parts.waiting):
+        summary = f"all {count} stand in the backward pass{at_text(first)}, and it does not end"
+    elif back:
+        verb = "stands" if len(back) == 1 else "stand"
+        summary = (
+            f"{ranks_of(back)} {verb} in the backward pass{at_text(back[0])}, the others wait:"
+            " nothing seen names one"
         )
     else:
         summary = f"all {count} wait for each other or for a lock: nothing seen names one"
@@ -136,7 +121,13 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     comes = comes and not late(world)
     if comes:
         summary += f"; a thread of one waits for the network: {until_late(world)}"
-    hung = len(parts.waiting) == world.count > 1 and not starting and not sends and not comes
+    # Who waits for a lock may wait for work that comes from outside, and a backward pass may be at
+    # a function of its own.
+    short = (not waits or bool(back)) and not is_long(world.pace, world.live)
+    if short:
+        summary += f"; {wait_text(world.pace, world.live)}"
+    hung = len(parts.waiting) == world.count > 1
+    hung = hung and not (starting or sends or comes or short)
     return LiveFinding(
         cls="watchdog-timeout-unattributed" if hung else None,
         state=State.HUNG if hung else State.UNKNOWN,

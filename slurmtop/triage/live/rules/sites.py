@@ -7,7 +7,8 @@ from slurmtop.model.verdict import Collective, Confidence, Culprit, Evidence, St
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, culprit, ranks_of, stack_evidence
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.patience import late, transport_works
+from slurmtop.triage.live.pace import is_long, wait_text
+from slurmtop.triage.live.patience import late, transport_works, until_late
 from slurmtop.triage.live.roles import parts_of
 from slurmtop.triage.live.view import RankView, World
 
@@ -52,12 +53,12 @@ def find(world: World) -> Iterable[LiveFinding]:
     # A large tensor on a slow network takes its time: who calls it at another line waits as well.
     sends = any(transport_works(one.view) for one in waits)
     named = odd if mismatch and plain and whole and world.count > 2 and not sends else []
-    if sends and not late(world):
+    early = _may_go_on(world, waits, sends=sends)
+    if early:
         yield LiveFinding(
             state=State.UNKNOWN,
             weight=Weight.SITES,
-            summary=f"{_summary(sides, told, [])}; their other threads use CPUs: data may be on"
-            " its way",
+            summary=f"{_summary(sides, told, [])}; {early}",
             shown=_proofs(sides),
             confidence=Confidence.LOW,
             collective=Collective(mismatch=told),
@@ -73,6 +74,19 @@ def find(world: World) -> Iterable[LiveFinding]:
         shown=_proofs(sides),
         collective=Collective(mismatch=told, op=None if mismatch else waits[0].doing.op),
     )
+
+
+def _may_go_on(world: World, waits: tuple[RankView, ...], *, sends: bool) -> str:
+    """Why it may go on by itself, and when that can be told; empty where it cannot."""
+    if sends and not late(world):
+        return "their other threads use CPUs: data may be on its way"
+    if any(one.doing.framework for one in waits) and not late(world):
+        return f"they may talk in groups of their own: {until_late(world)}"
+    # A call waits for what its own GPU has yet to do, too; what that draws would tell.
+    dark = world.gpus and any(one.gpu_power is None for one in waits)
+    if dark and not is_long(world.pace, world.live):
+        return f"their GPUs may have work left: {wait_text(world.pace, world.live)}"
+    return ""
 
 
 def _site(one: RankView) -> str:

@@ -15,13 +15,35 @@ from slurmtop.triage.live.finding import (
     ranks_of,
     waiting_proof,
 )
-from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.pace import wait_text
-from slurmtop.triage.live.patience import ends_by_itself, late, serving, threads_moved, until_late
-from slurmtop.triage.live.roles import Parts, at_work_below, may_loop, may_spin, parts_of
+from slurmtop.triage.live.patience import (
+    ends_by_itself,
+    late,
+    serving,
+    threads_moved,
+    threads_work,
+    until_late,
+)
+from slurmtop.triage.live.roles import (
+    Parts,
+    at_work_below,
+    draws_power,
+    may_loop,
+    may_spin,
+    parts_of,
+)
 from slurmtop.triage.live.rules.missing import without_process
 from slurmtop.triage.live.view import ProcessView, RankView, World
+
+#: What one rank does while the others wait on purpose.
+_TURNS = frozenset({Phase.EVALUATION, Phase.CHECKPOINT})
+#: Who only looks again and again whether something has come uses no more of a CPU.
+_LOOKING_SHARE = 0.05
+#: After so long, and so many times its longest pause, no CPU in use shows that it gets anywhere.
+_LONGEST_S = 3_600.0
+_TIMES = 3.0
 
 
 def find(world: World) -> Iterable[LiveFinding]:
@@ -44,6 +66,8 @@ def _slow(world: World) -> Iterable[LiveFinding]:
     if len(late) != 1 or len(others) != world.count - 1:
         return
     one = late[0]
+    if _on_purpose(one, others):
+        return
     yield LiveFinding(
         cls="slow-run",
         state=State.SLOW,
@@ -54,8 +78,17 @@ def _slow(world: World) -> Iterable[LiveFinding]:
     )
 
 
+def _on_purpose(one: RankView, others: list[RankView]) -> bool:
+    """Is it its turn? An evaluation or a checkpoint of one rank, for which all others wait in a
+    barrier, or a stage of a pipeline that the others have to wait for."""
+    doings = [look.doing for other in others for look in other.view.looks]
+    if any(look.doing.phase in _TURNS for look in one.view.looks):
+        return True
+    return any(doing.act is Act.P2P or "barrier" in (doing.op or "") for doing in doings)
+
+
 def _waits(one: RankView, look: int) -> bool:
-    if look >= len(one.view.looks):
+    if look >= len(one.view.looks) or draws_power(one):
         return False
     doing = one.view.looks[look].doing
     return doing.on_others or (not doing.by_stack and doing.act is Act.LOCK)
@@ -68,29 +101,67 @@ def _working(world: World, parts: Parts) -> LiveFinding:
     all_of_them = len(works) == len(world.ranks)
     sure = all_of_them or phase is not None or any(_surely(one) for one in works)
     lost = without_process(world)
-    healthy = sure and not parts.away and not lost
+    too_long = _much_too_long(world, works)
+    healthy = sure and not parts.away and not lost and not too_long
     about = f" at {phase.value}" if phase is not None else ""
-    if lost:
-        has = "has" if len(lost) == 1 else "have"
-        summary = f"{numbers_text(lost)} {has} no process; {ranks_of(works)} move{about}"
-    elif all_of_them:
-        summary = f"all {len(works)} ranks move{about}"
+    many = len(works) > 1
+    who = f"all {len(works)} ranks" if len(works) == world.count > 1 else ranks_of(works)
+    if any(map(_by_power, works)):
+        what = f"{'are' if many else 'is'} at work, by the power that GPUs draw"
+    elif (all_of_them or lost) and not too_long:
+        what = f"{'move' if many else 'moves'}{about}"
+    elif healthy:
+        what = f"{'are' if many else 'is'} at work{about}"
+    elif any(map(_uses_cpu, works)):
+        what = f"{'use CPUs' if many else 'uses a CPU'}{about}"
     else:
-        summary = f"{ranks_of(works)} {'is' if len(works) == 1 else 'are'} at work{about}"
-        if not healthy:
-            verb = "uses a CPU" if len(works) == 1 else "use CPUs"
-            summary = f"{ranks_of(works)} {verb}{about}"
-        if parts.waiting:
-            verb = "waits" if len(parts.waiting) == 1 else "wait"
-            summary += f"; {ranks_of(parts.waiting)} {verb} for it"
+        what = f"{'wake' if many else 'wakes'} up again and again{about}"
+    summary = f"{who} {what}"
+    if lost:
+        summary = (
+            f"{numbers_text(lost)} {'has' if len(lost) == 1 else 'have'} no process; {summary}"
+        )
+    elif not all_of_them and parts.waiting:
+        verb = "waits" if len(parts.waiting) == 1 else "wait"
+        summary += f"; {ranks_of(parts.waiting)} {verb} for it"
+    told = healthy and not all(map(_by_power, works))
     return LiveFinding(
         cls="healthy" if healthy else None,
         state=State.HEALTHY if healthy else State.UNKNOWN,
         weight=Weight.WORKING,
-        summary=_since(world) + summary if healthy or lost else summary + _doubt(parts),
+        summary=_since(world) + summary if healthy or lost else summary + _doubt(world, parts),
         shown=_shown(parts),
-        confidence=Confidence.MEDIUM if healthy else Confidence.LOW,
+        confidence=Confidence.MEDIUM if told else Confidence.LOW,
     )
+
+
+def _much_too_long(world: World, works: tuple[RankView, ...]) -> bool:
+    """Is it silent for so long that nothing seen of them shows that they get anywhere? GPUs that
+    all draw the power of work do."""
+    if not late(world) or all(map(draws_power, works)):
+        return False
+    longest = max(_LONGEST_S, _TIMES * world.pace.long_s if world.pace is not None else 0.0)
+    return (world.live.log.quiet_s or 0.0) > longest or not any(map(_gets_on, works))
+
+
+def _gets_on(one: RankView) -> bool:
+    """Does it do more than wake up, or spin at one place, to see whether something has come?"""
+    changed = one.view.change
+    if draws_power(one) or at_work_below(one) or (changed is not None and changed.io_grew):
+        return True
+    looks = [look.doing for look in one.view.looks]
+    stays = all(doing.by_stack for doing in looks) and looks[0].frames == looks[-1].frames
+    return _uses_cpu(one) and (not stays or threads_work(one.view))
+
+
+def _uses_cpu(one: RankView) -> bool:
+    """Does it use more of a CPU than who only looks for something, itself or what it started?"""
+    return _cpu(one.view) > _LOOKING_SHARE or bool(at_work_below(one))
+
+
+def _by_power(one: RankView) -> bool:
+    """Is it the power of its GPUs alone that tells that it works?"""
+    return draws_power(one) and one.motion is not Motion.MOVED
 
 
 def _since(world: World) -> str:
@@ -101,7 +172,10 @@ def _since(world: World) -> str:
 
 
 def _surely(one: RankView) -> bool:
-    """Work and no loop: its stack changed, it reads or writes, or what it has started works."""
+    """Work and no loop: its stack changed, it reads or writes, what it has started works, or its
+    GPUs draw the power of work."""
+    if draws_power(one):
+        return True
     looks = [look.doing for look in one.view.looks]
     if all(doing.by_stack for doing in looks) and looks[0].frames != looks[-1].frames:
         return True
@@ -112,11 +186,16 @@ def _surely(one: RankView) -> bool:
     return below or threads_moved(one.view) or any(doing.on_others for doing in looks)
 
 
-def _doubt(parts: Parts) -> str:
+def _doubt(world: World, parts: Parts) -> str:
     if parts.away:
         return f"; {ranks_of(parts.away)} stood still in both looks"
     if all(one.doing.by_stack and one.motion is Motion.STILL for one in parts.works):
         return "; whether its threads ever come to an end cannot be told"
+    if all(one.doing.by_stack for one in parts.works) or _much_too_long(world, parts.works):
+        quiet = world.live.log.quiet_s
+        since = f": its log is quiet for {ago_text(quiet)}" if quiet is not None else ""
+        those = "they get" if len(parts.works) > 1 else "it gets"
+        return f"; whether {those} anywhere cannot be told{since}"
     return "; whether it works or goes round in a loop, stacks would tell"
 
 
@@ -137,7 +216,19 @@ def _work_of(one: RankView) -> tuple[Evidence, ...]:
             process_evidence(child, f"{one.name} has started it, and it works"),
             *proofs(one.view, f"{one.name} waits for it"),
         )
+    if _by_power(one):
+        return (_power_evidence(one), *proofs(one.view, f"{one.name} waits for its GPU"))
     return proofs(one.view, f"{one.name} waits, and its own threads use a CPU")
+
+
+def _power_evidence(one: RankView) -> Evidence:
+    return Evidence(
+        family="telemetry",
+        host=one.host,
+        source=f"nvidia-smi on {one.host}",
+        text=f"power.draw: {one.gpu_power or 0.0:.0%} of power.limit or more on its GPUs",
+        says="GPUs that only wait for each other draw far less",
+    )
 
 
 def _cpu(view: ProcessView) -> float:
