@@ -8,6 +8,7 @@ import pytest
 
 from slurmtop.model.verdict import Culprit, State, Verdict
 from slurmtop.triage.why import explain_job
+from tests.triage.live.examined_at_work import at_work
 from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
 from tests.triage.live.examined_hangs import with_stacks
@@ -28,6 +29,7 @@ CASES = (
     *elsewhere(),
     *not_a_fault(),
     *third(),
+    *at_work(),
 )
 
 #: With more nodes it is the same and takes longer.
