@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from slurmtop.model.facts import JobFacts
+from slurmtop.model.job import Tres
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, spins, stack, waits
 from tests.triage.live.examined_beside import hot, with_thread
@@ -78,7 +79,6 @@ OWN_GRAD = replace(
     GRAD,
     more=(("autograd", stack("ops.py:40 backward", "@torch/autograd/function.py:300 apply")),),
 )
-STEPS = {"grew": True, "steps": True, "quiet": 1.0}
 
 
 def _on_cpus(build: Build) -> Callable[[], JobFacts]:
@@ -87,9 +87,19 @@ def _on_cpus(build: Build) -> Callable[[], JobFacts]:
     def made() -> JobFacts:
         facts = build.facts()
         assert facts.job is not None
-        return replace(facts, job=replace(facts.job, tres=None))
+        return replace(facts, job=replace(facts.job, tres=Tres()))
 
     return made
+
+
+def _begun(build: Build) -> Build:
+    """The same, soon after it was started."""
+    return replace(build, text="", age=100.0)
+
+
+def _steps(build: Build) -> Build:
+    """The same, while its log tells new steps."""
+    return replace(build, grew=True, steps=True, quiet=1.0)
 
 
 def at_work() -> list[Case]:
@@ -149,12 +159,11 @@ def _hot() -> list[Case]:
 def _on_purpose() -> list[Case]:
     """The others wait for whom it is the turn of."""
     b = Build
-    begun = {"text": "", "age": 100.0}
     two_nodes = {0: JSON, 4: JSON}
     return [
         case(
             "json-rank0-broadcast",
-            b(size=8, usual=BROADCAST, odd={0: JSON}, quiet=70.0, **begun),
+            _begun(b(size=8, usual=BROADCAST, odd={0: JSON}, quiet=70.0)),
             W,
             ANY,
         ),
@@ -176,7 +185,7 @@ def _on_purpose() -> list[Case]:
         ),
         case(
             "local-mains-prepare",
-            b(size=8, usual=c.BARRIER, odd=two_nodes, quiet=90.0, **begun),
+            _begun(b(size=8, usual=c.BARRIER, odd=two_nodes, quiet=90.0)),
             W,
             ANY,
         ),
@@ -198,19 +207,19 @@ def _on_purpose() -> list[Case]:
         ),
         case(
             "flock-behind-download",
-            b(size=16, usual=c.GLOO_BARRIER, odd=LOCKED, quiet=15.0, **begun),
+            _begun(b(size=16, usual=c.GLOO_BARRIER, odd=LOCKED, quiet=15.0)),
             W,
             ANY,
         ),
         case(
             "flock-behind-download-bare",
-            b(size=16, usual=c.GLOO_BARRIER, odd=LOCKED, quiet=15.0, stacks=False, **begun),
+            _begun(b(size=16, usual=c.GLOO_BARRIER, odd=LOCKED, quiet=15.0, stacks=False)),
             W,
             ANY,
         ),
         case(
             "second-node-naps-for-a-file",
-            b(size=8, usual=c.BARRIER, odd={0: FETCH, 4: FILE}, quiet=15.0, **begun),
+            _begun(b(size=8, usual=c.BARRIER, odd={0: FETCH, 4: FILE}, quiet=15.0)),
             W,
             ANY,
         ),
@@ -219,20 +228,22 @@ def _on_purpose() -> list[Case]:
 
 def _looks_again() -> list[Case]:
     """Awake again and again, and it gets nowhere."""
-    b, late = Build, {"size": 8, "quiet": 1500.0}
+    b = Build
     ended = "step 5000/5000\nTraining finished\n"
     no_cpu = ("uses a CPU", "stacks would tell")
     return [
         case(
             "looks-for-a-shard",
-            b(usual=c.REDUCE, odd={3: NAPS}, **late),
+            b(size=8, usual=c.REDUCE, odd={3: NAPS}, quiet=1500.0),
             HU,
             None,
             {3},
             unsaid=no_cpu,
         ),
-        case("blocking-wait-all", b(usual=BLOCKING, **late), HU, unsaid=("use CPUs",)),
-        case("destroy-spins-all", b(usual=c.DESTROY, text=ended, **late), HU),
+        case(
+            "blocking-wait-all", b(size=8, usual=BLOCKING, quiet=1500.0), HU, unsaid=("use CPUs",)
+        ),
+        case("destroy-spins-all", b(size=8, usual=c.DESTROY, text=ended, quiet=1500.0), HU),
         case(
             "retries-for-3-h",
             b(size=8, usual=c.REDUCE, odd={5: RETRY}, quiet=10_800.0, age=20_000.0),
@@ -252,14 +263,14 @@ def _looks_again() -> list[Case]:
         ),
         case(
             "queue-beside-a-heartbeat",
-            with_thread(b(usual=c.BARRIER, odd={0: QUEUE}, **late), [0], moved=BEATS),
+            with_thread(b(size=8, usual=c.BARRIER, odd={0: QUEUE}, quiet=1500.0), [0], moved=BEATS),
             HU,
             None,
             {0},
         ),
         case(
             "stale-filelock",
-            b(usual=c.BARRIER, odd={3: LOCK_FILE}, **late),
+            b(size=8, usual=c.BARRIER, odd={3: LOCK_FILE}, quiet=1500.0),
             HU,
             None,
             {3},
@@ -313,23 +324,23 @@ def _slow() -> list[Case]:
         wchan="hrtimer_nanosleep",
     )
     return [
-        case("eval-rank0-steps", b(size=8, usual=c.GLOO_BARRIER, odd={0: c.EVAL}, **STEPS), W, ANY),
-        case("last-stage-steps", b(size=8, usual=c.RECV_F, odd={7: FORWARDS}, **STEPS), W, ANY),
+        case("eval-rank0-steps", _steps(b(size=8, usual=c.GLOO_BARRIER, odd={0: c.EVAL})), W, ANY),
+        case("last-stage-steps", _steps(b(size=8, usual=c.RECV_F, odd={7: FORWARDS})), W, ANY),
         case(
             "slow-text-4",
-            b(size=4, per=1, usual=c.REDUCE, odd={2: at_text}, **STEPS),
+            _steps(b(size=4, per=1, usual=c.REDUCE, odd={2: at_text})),
             "slow",
             ("slow-run",),
         ),
         case(
             "slow-text-4-bare",
-            b(size=4, per=1, usual=c.REDUCE, odd={2: at_text}, stacks=False, **STEPS),
+            _steps(b(size=4, per=1, usual=c.REDUCE, odd={2: at_text}, stacks=False)),
             "slow",
             ("slow-run",),
         ),
         case(
             "slow-text-rank0-4",
-            b(size=4, per=1, usual=c.REDUCE, odd={0: at_text}, **STEPS),
+            _steps(b(size=4, per=1, usual=c.REDUCE, odd={0: at_text})),
             "slow",
             ("slow-run",),
         ),
