@@ -121,9 +121,9 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     comes = comes and not late(world)
     if comes:
         summary += f"; a thread of one waits for the network: {until_late(world)}"
-    # Who waits for a lock may wait for work that comes from outside, and a backward pass may be at
-    # a function of its own.
-    short = (not waits or bool(back)) and not is_long(world.pace, world.live)
+    # Who only seems to wait for others may wait for work that comes from outside, or be at a
+    # function of its own in the backward pass.
+    short = bool(parts.seems) and not is_long(world.pace, world.live)
     if short:
         summary += f"; {wait_text(world.pace, world.live)}"
     hung = len(parts.waiting) == world.count > 1

@@ -102,13 +102,20 @@ def may_be_its_turn(world: World, parts: Parts) -> bool:
         return False
     if all(one.doing.act is Act.STORE for one in parts.waits):
         return not any(one.doing.act is Act.SLEEP for one in parts.away)
-    meets = all(_for_first(one) for one in parts.waits)
-    return meets and all(_is_first(world, one) for one in parts.away)
+    if len(parts.away) == 1 and parts.away[0].rank == 0 and all(map(_at_barrier, parts.waits)):
+        return True
+    # Who sleeps by a clock prepares nothing.
+    works = not any(one.doing.act is Act.SLEEP for one in parts.away)
+    meets = all(_at_barrier(one) or _takes(one) for one in parts.waits)
+    return works and meets and all(_is_first(world, one) for one in parts.away)
 
 
-def _for_first(one: RankView) -> bool:
-    op = one.doing.op or ""
-    return "barrier" in op or op.startswith(_FROM_FIRST)
+def _at_barrier(one: RankView) -> bool:
+    return "barrier" in (one.doing.op or "")
+
+
+def _takes(one: RankView) -> bool:
+    return (one.doing.op or "").startswith(_FROM_FIRST)
 
 
 def _is_first(world: World, one: RankView) -> bool:
