@@ -17,7 +17,7 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.text import fit, visible
 from slurmtop.model.trace import Traces
 from slurmtop.model.verdict import Verdict, verdict_dict
-from slurmtop.parse.mask import mask_json
+from slurmtop.parse.mask import mask_json, mask_told
 from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.report import report_lines
 
@@ -39,7 +39,8 @@ class Answer:
     def found(self) -> Found:
         live = self.facts.live if self.facts is not None else None
         where = class_lines(live, width=_REPORT_WIDTH)
-        report = report_lines(self.verdict, width=_REPORT_WIDTH, where=where)
+        # Masked before it is broken into lines: half a secret is known for none.
+        report = report_lines(mask_told(self.verdict), width=_REPORT_WIDTH, where=where)
         return Found(verdict=self.verdict, facts=self.facts, report=report)
 
 

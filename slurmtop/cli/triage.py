@@ -20,7 +20,7 @@ from slurmtop.model.ports import Runner, RunnerError
 from slurmtop.model.text import visible
 from slurmtop.model.trace import Source, Traces
 from slurmtop.model.verdict import PROBLEM_STATES, Verdict, verdict_dict
-from slurmtop.parse.mask import mask_json, mask_text
+from slurmtop.parse.mask import mask_json, mask_text, mask_told
 from slurmtop.parse.slurm.ids import looks_like_job_id, split_cluster
 
 # What parses logs takes a fifth of a second to load: of a job another process does that.
@@ -277,9 +277,12 @@ def _print(verdict: Verdict, options: Options, facts: JobFacts | None = None) ->
     from slurmtop.triage.report import report_lines
 
     width = _width()
+    if options.save is not None:
+        # Beside a bundle the same words stand here as in it. Masked before they are broken into
+        # lines: half a secret is known for none.
+        verdict = mask_told(verdict)
     where = class_lines(facts.live, width=width) if facts is not None else ()
     report = "\n".join(report_lines(verdict, width=width, where=where))
-    # Beside a bundle the same words stand here as in it.
     print(report if options.save is None else mask_text(report))
 
 

@@ -25,6 +25,7 @@ from slurmtop.collect.bundle_form import (
     MANIFEST,
     MOST_BYTES,
     NAMES,
+    PATHS,
     REPORT,
     SAID,
     VERDICT,
@@ -36,6 +37,7 @@ from slurmtop.collect.bundle_form import (
     stack_tools,
 )
 from slurmtop.collect.job_triage import Door
+from slurmtop.collect.log_content import PACKED
 from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.recording import RecordingExists, RecordingRunner
 from slurmtop.model.facts import JobFacts
@@ -46,6 +48,8 @@ from slurmtop.parse.mask import mask_json, mask_text
 _PACKED_ENDS = (".tar.gz", ".tgz")
 _FILE_MODE = 0o600
 _LINES_OF_HEAD = 4_096
+#: Of files without text in a note.
+_NAMED = 4
 #: Room for the manifest, the verdict and the report in what a reader takes at the most.
 _SPARE_BYTES = 16 * 1024 * 1024
 
@@ -150,6 +154,7 @@ async def _keep(
         mark=mark,
         who=door.who,
         patient=True,
+        only_logs=about.kind == PATHS,
         most_bytes=MOST_BYTES - _SPARE_BYTES,
     )
     folder.write(MANIFEST, manifest_bytes(about))
@@ -161,7 +166,13 @@ async def _keep(
         with contextlib.suppress(OSError, UnsafeFolder):
             folder.write(SAID, said_bytes(clock.form, reaches.told))
     notes = _notes(recording)
-    about = replace(about, stack_tools=stack_tools(found.facts), notes=notes, finished=True)
+    about = replace(
+        about,
+        asked=tuple(map(recording.told, about.asked)),
+        stack_tools=stack_tools(found.facts),
+        notes=notes,
+        finished=True,
+    )
     size = await asyncio.to_thread(_finish, folder, about, found)
     return notes, size
 
@@ -188,10 +199,19 @@ def _notes(recording: RecordingRunner) -> tuple[str, ...]:
         out.append(recording.trouble)
     if recording.lost:
         out.append(f"{recording.lost} answers could not be written in time and are not in it")
-    for path in sorted(recording.packed):
+    not_kept = {recording.told(path): content for path, content in recording.not_kept.items()}
+    for path, content in sorted(not_kept.items()):
+        if content in PACKED:
+            out.append(
+                f"{path}: packed, so its bytes were not kept (what is in them cannot be"
+                " masked); unpack it and save again to have it in the bundle"
+            )
+    others = [path for path, content in sorted(not_kept.items()) if content not in PACKED]
+    if others:
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
         out.append(
-            f"{mask_text(path)}: packed, so its bytes were not kept (what is in them cannot be"
-            " masked); unpack it and save again to have it in the bundle"
+            f"{', '.join(others[:_NAMED])}{more}: no log, so not kept (what is in such a file"
+            " cannot be masked)"
         )
     return tuple(out)
 

@@ -23,7 +23,14 @@ from typing import Any
 
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.log_content import begins_bundle
-from slurmtop.collect.record_form import COMMANDS, FILES, SESSION, failure_form, failure_of
+from slurmtop.collect.record_form import (
+    COMMANDS,
+    FILES,
+    SESSION,
+    failure_form,
+    failure_of,
+    mask_path,
+)
 from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.reach import Reach, Way
@@ -110,6 +117,8 @@ def manifest_bytes(manifest: Manifest) -> bytes:
     sums = {name: asdict(one) for name, one in manifest.files.items()}
     tools = [tool.get("sha256") for tool in manifest.stack_tools]
     form = mask_json(form)
+    # Told as the recording tells them.
+    form["asked"] = [mask_path(one) for one in manifest.asked]
     for tool, digest in zip(form["stack_tools"], tools, strict=True):
         tool["sha256"] = digest
     head = {"schema": SCHEMA, "slurmtop": manifest.version, "finished": manifest.finished}

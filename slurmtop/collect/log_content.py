@@ -13,6 +13,19 @@ SAMPLE_BYTES = 8 * 1024
 
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+#: Packed in a way that is not unpacked here, which may look like text all the same: zip, 7z, rar,
+#: xz, lzma, lzip, bzip2, compress, pack, lz4 (three forms), lzop, snappy.
+_PACKED_OTHERWISE = (
+    *(b"PK\x03\x04", b"PK\x05\x06", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\xfd7zXZ\x00"),
+    *(b"\x5d\x00\x00", b"LZIP\x01", b"\x1f\x9d", b"\x1f\xa0", b"\x1f\x1e", b"\x89LZO\x00"),
+    *(b"\x04\x22\x4d\x18", b"\x02\x21\x4c\x18", b"\x03\x21\x4c\x18"),
+    b"\xff\x06\x00\x00sNaPpY",
+    *(b"BZh%d1AY&SY" % size for size in range(1, 10)),
+)
+#: Bytes that :func:`content_of` takes for a file without text: to stand in place of another one.
+NO_TEXT = b"\x01" * 16
+#: The same of a file that is a script.
+A_SCRIPT = b"#!\n"
 _SAFETENSORS = re.compile(rb'.{2,6}\x00{2,6}\{"', re.DOTALL)
 #: Bytes that text has no use for; escapes, bells and backspaces of terminals are none of them.
 _ODD = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"
@@ -53,6 +66,8 @@ def content_of(start: bytes) -> Content:
         return Content.GZIP
     if start.startswith(_ZSTD):
         return Content.ZSTD
+    if start.startswith(_PACKED_OTHERWISE):
+        return Content.BINARY
     start = _narrow(start)
     sample = start[:SAMPLE_BYTES].strip(b"\0") or start.strip(b"\0")[:SAMPLE_BYTES]
     if not sample:

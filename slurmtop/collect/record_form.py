@@ -24,12 +24,13 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from slurmtop.model.ports import Command
 from slurmtop.model.snapshot import Failure, Trouble
-from slurmtop.parse.mask import MARK, mask
+from slurmtop.parse.mask import MARK, is_key_line, mask
 
 SCHEMA = "slurmtop.recording/1"
 COMMANDS, FILES, SESSION = "commands.jsonl", "files.jsonl", "session.json"
@@ -38,19 +39,18 @@ _SHORT_MARK = b"***"
 #: Separators of ours, around which a masked value must end. A NUL stands in no Slurm text.
 _OURS = ((b"\x1f", b"\n\x00\x1f\x00\n"), (b"\x1e", b"\n\x00\x1e\x00\n"))
 
-#: How packed files begin (gzip, zstd, xz, bzip2). What stands in them cannot be masked.
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh")
-NOT_KEPT = "its bytes are packed, and what stands in them cannot be masked: they were not kept"
+NOT_KEPT = "it is packed or no text, which cannot be masked: its bytes were not kept"
+#: Letters of UTF-16: a zero beside each.
+_WIDE = re.compile(rb"(?:[\t-~]\x00){6}")
+#: The mask knows a key whole up to this many bytes.
+_LONGEST_KEY = 20_000
+#: In place of what is no letter there.
+_NO_LETTER = 1
 
 _OUR_SCRIPTS = "slurmtop-"
 _SUM = "sha256:"
 
 Key = tuple[str, ...]
-
-
-def is_packed(start: bytes) -> bool:
-    """Do the first bytes of a file say that it is packed?"""
-    return start.startswith(_PACKED)
 
 
 def mask_output(data: bytes) -> bytes:
@@ -68,14 +68,22 @@ def mask_block(data: bytes, offset: int, length: int) -> bytes:
 
     The bytes around it are there so that a secret is known even where the block cuts it.
     """
+    kept = _without_torn_key(b"\n".join(_masked_lines(data)), offset)
+    if _WIDE.search(kept):
+        for start in (0, 1):
+            kept = _masked_wide(kept, start)
+    return kept[offset : offset + length]
+
+
+def _masked_lines(data: bytes) -> list[bytes]:
+    """The lines, each masked within its length."""
     lines, masked = data.split(b"\n"), mask(data).split(b"\n")
     if len(lines) != len(masked):
         masked = [mask(line) for line in lines]
-    kept = b"\n".join(
+    return [
         line if line == other else _fitted(other, len(line))
         for line, other in zip(lines, masked, strict=True)
-    )
-    return kept[offset : offset + length]
+    ]
 
 
 def _fitted(line: bytes, size: int) -> bytes:
@@ -84,10 +92,52 @@ def _fitted(line: bytes, size: int) -> bytes:
     return line[:size].ljust(size)
 
 
+def _without_torn_key(data: bytes, offset: int) -> bytes:
+    """Where all that stands before the block is lines of a key whose start is further up, neither
+    is the rest of these lines kept."""
+    lines = data.split(b"\n")
+    if offset < _LONGEST_KEY:
+        return data
+    count = next((at for at, line in enumerate(lines[1:], 1) if not is_key_line(line)), len(lines))
+    size = len(b"\n".join(lines[:count]))
+    if size <= offset:
+        return data
+    hidden = [_fitted(_SHORT_MARK, len(line)) for line in lines[:count]]
+    return b"\n".join(hidden + lines[count:])
+
+
+def _masked_wide(data: bytes, start: int) -> bytes:
+    """UTF-16 whose letters stand at every second byte from ``start`` on, masked as its letters."""
+    beside = data[1 - start :: 2]
+    letters = bytes(
+        letter if not zero and letter < 128 else _NO_LETTER
+        for letter, zero in zip(data[start::2], beside, strict=False)
+    )
+    out, at = bytearray(data), 0
+    for line, other in zip(letters.split(b"\n"), _masked_lines(letters), strict=True):
+        if line != other:
+            # A mark of ours has letters that are no ASCII.
+            other = _fitted(other.rstrip().replace(MARK, _SHORT_MARK), len(line))
+            pairs = enumerate(zip(line, other, strict=True))
+            same = next((index for index, (was, now) in pairs if was != now), len(line))
+            for first, units in (
+                (start, other[same:].replace(bytes((_NO_LETTER,)), b"?")),
+                (1 - start, bytes(len(line) - same)),
+            ):
+                out[first + 2 * (at + same) : first + 2 * (at + len(line)) : 2] = units
+        at += len(line) + 1
+    return bytes(out)
+
+
 def mask_text(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     masked = mask(data)
     return text if masked == data else masked.decode("utf-8", "replace")
+
+
+def mask_path(path: str) -> str:
+    """Each part of a path for itself: what stands behind a masked folder stays."""
+    return mask_text(path) if path.startswith("/") else mask_text(f"./{path}").removeprefix("./")
 
 
 def mask_argv(argv: Sequence[str]) -> tuple[str, ...]:
@@ -133,7 +183,7 @@ def command_key(command: Command, *, stream: bool) -> Key:
 
 
 def file_key(op: str, path: str, host: str | None, offset: int = 0, length: int = 0) -> Key:
-    return (op, mask_text(path), host or "", str(offset), str(length))
+    return (op, mask_path(path), host or "", str(offset), str(length))
 
 
 def bytes_form(data: bytes) -> Any:

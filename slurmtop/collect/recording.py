@@ -7,11 +7,12 @@ import asyncio
 import hashlib
 import queue
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from slurmtop.collect.log_content import A_SCRIPT, NO_TEXT, PACKED, Content, content_of
 from slurmtop.collect.private_files import PrivateFolder, UnsafeFolder
 from slurmtop.collect.record_form import (
     COMMANDS,
@@ -23,7 +24,6 @@ from slurmtop.collect.record_form import (
     bytes_form,
     command_key,
     failure_form,
-    is_packed,
     json_line,
     kept_argv,
     mask_block,
@@ -31,6 +31,7 @@ from slurmtop.collect.record_form import (
     mask_text,
 )
 from slurmtop.collect.streams import closing
+from slurmtop.collect.told_paths import ToldPaths
 from slurmtop.collect.who import Who
 from slurmtop.model.ports import (
     Clock,
@@ -43,8 +44,9 @@ from slurmtop.model.ports import (
     RunnerError,
 )
 
-#: Read beside every block of a file, so that a secret on its edge is still seen whole.
-_CONTEXT_BYTES = 1024
+#: Read beside every block of a file, so that a secret on its edge is still seen whole: the longest
+#: that the mask knows are private keys, of 20,000 bytes at the most.
+_CONTEXT_BYTES = 24 * 1024
 #: A recording that somebody forgot must not fill a home folder that jobs write to.
 _MOST_BYTES = 1024 * 1024 * 1024
 _MOST_WAITING = 256
@@ -91,8 +93,9 @@ class RecordingRunner:
     Masking and writing happen on a thread of their own: neither a large answer nor a slow disk
     costs the screen a moment. ``trouble`` says why writing stopped (a full disk, the size
     limit of ``most_bytes``); ``lost`` counts what came faster than it could be written. With
-    ``patient`` nothing is lost: an answer is held back until there is room for it. Close it, or
-    the last lines may be missing.
+    ``patient`` nothing is lost: an answer is held back until there is room for it. With
+    ``only_logs`` nobody reads a script or a program's source for what stands in it, so that is not
+    kept. Close it, or the last lines may be missing.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class RecordingRunner:
         mark: bytes,
         who: Who | None = None,
         patient: bool = False,
+        only_logs: bool = False,
         most_bytes: int = _MOST_BYTES,
     ) -> None:
         if folder.read(SESSION) is not None:
@@ -124,16 +128,20 @@ class RecordingRunner:
         self._inner = inner
         self._clock = clock
         self._patient = patient
-        self._writer = _Writer(folder, most_bytes)
+        self._writer = _Writer(folder, most_bytes, only_logs=only_logs)
 
     @property
     def trouble(self) -> str | None:
         return self._writer.trouble
 
     @property
-    def packed(self) -> frozenset[str]:
+    def not_kept(self) -> Mapping[str, Content]:
         """Files whose bytes were not kept, because what stands in them cannot be masked."""
-        return frozenset(self._writer.packed)
+        return dict(self._writer.not_kept)
+
+    def told(self, path: str) -> str:
+        """The path as the recording tells it."""
+        return self._writer.told(path)
 
     async def aclose(self) -> None:
         """Write what is waiting; gives up after two seconds on a disk that does not answer (half
@@ -246,13 +254,18 @@ class RecordingRunner:
 class _Writer:
     """The thread that masks and appends. It is a daemon: a stuck disk never holds up leaving."""
 
-    def __init__(self, folder: PrivateFolder, most_bytes: int) -> None:
+    def __init__(self, folder: PrivateFolder, most_bytes: int, *, only_logs: bool) -> None:
         self.trouble: str | None = None
         self._folder = folder
         self._most = most_bytes
         self._left = most_bytes
         self._last: dict[Key, bytes] = {}
-        self.packed: set[str] = set()
+        self.not_kept: dict[str, Content] = {}
+        self._stand_ins = {Content.BINARY: NO_TEXT}
+        if only_logs:
+            self._stand_ins[Content.CODE] = A_SCRIPT
+        self._starts: dict[str, Content] = {}
+        self.told = ToldPaths()
         self._waiting: queue.Queue[_CommandSeen | _FileSeen | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="recording", daemon=True)
         self._thread.start()
@@ -292,20 +305,33 @@ class _Writer:
         if isinstance(seen, _CommandSeen):
             name, line = COMMANDS, json_line(self._command_entry(seen))
         else:
-            name, line = FILES, json_line(_file_entry(self._without_packed(seen)))
+            name, line = FILES, json_line(_file_entry(self._without_unmaskable(seen), self.told))
         if len(line) > self._left:
             self.trouble = f"The recording stopped at its size limit of {self._most >> 20} MiB."
             return
         self._left -= len(line)
         self._folder.append(name, line)
 
-    def _without_packed(self, seen: _FileSeen) -> _FileSeen:
+    def _without_unmaskable(self, seen: _FileSeen) -> _FileSeen:
+        """What is packed or no text is masked by no rule; of what it was the replay is told."""
+        if seen.op != "read" or seen.error is not None or seen.left:
+            return seen
         around, front = seen.around
-        if seen.op == "read" and seen.offset == 0 and is_packed(around[front:]):
-            self.packed.add(seen.path)
-        if seen.op == "read" and seen.path in self.packed and seen.error is None:
-            return replace(seen, around=(b"", 0), error=RunnerError(NOT_KEPT))
-        return seen
+        block = around[front : front + seen.length]
+        if seen.offset == 0:
+            content = content_of(block)
+            self._starts[seen.path] = content
+        else:
+            # Letters of two bytes and holes in a log have zeros, and nothing says so here.
+            content = self._starts.get(seen.path) or content_of(block.translate(None, b"\0"))
+        if content in PACKED or content in self._stand_ins:
+            self.not_kept.setdefault(seen.path, content)
+        if seen.path not in self.not_kept:
+            return seen
+        stand_in = self._stand_ins.get(self.not_kept[seen.path])
+        if stand_in is not None and seen.offset == 0:
+            return replace(seen, around=(stand_in, 0))
+        return replace(seen, around=(b"", 0), error=RunnerError(NOT_KEPT))
 
     def _command_entry(self, seen: _CommandSeen) -> dict[str, Any]:
         command = seen.command
@@ -339,11 +365,11 @@ class _Writer:
         return entry
 
 
-def _file_entry(seen: _FileSeen) -> dict[str, Any]:
+def _file_entry(seen: _FileSeen, told: ToldPaths) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "t": seen.at.isoformat(),
         "op": seen.op,
-        "path": mask_text(seen.path),
+        "path": told(seen.path),
         "host": seen.host,
     }
     if seen.op == "read":
@@ -363,7 +389,7 @@ def _file_entry(seen: _FileSeen) -> dict[str, Any]:
             "is_regular": stat.is_regular,
         }
     elif seen.op == "list":
-        entry["names"] = [mask_text(name) for name in seen.names]
+        entry["names"] = [told.name(seen.path, name) for name in seen.names]
     else:
         around, front = seen.around
         entry["data"] = bytes_form(mask_block(around, front, seen.length))

@@ -21,6 +21,7 @@ from slurmtop.model.events.torch import StoreEvent, StoreTrouble
 from slurmtop.model.trace import Event
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.torch_words import level, shown
+from slurmtop.parse.mask import mask_text
 
 _HEADER = re.compile(r"Traceback \(most recent (?:call|function call) last\):")
 _FRAME = re.compile(
@@ -291,7 +292,7 @@ class PythonReader:
         yield PyException(
             at=shown(message, text.find(name)),
             name=name,
-            message=(found["message"] or "").strip()[:_MESSAGE_CHARS],
+            message=_words(found["message"]),
             frames=tuple(trace.frames),
             chain=trace.chain + is_group,
             swallowed=trace.fate is _Fate.SWALLOWED,
@@ -309,6 +310,12 @@ class PythonReader:
             trace.fresh = False
             if not trace.grouped:
                 self._traces.pop(message.stream, None)
+
+
+def _words(message: str | None) -> str:
+    """What an exception says. Masked before it is cut: half a secret is known for none, and what
+    stands behind it is the same in a bundle."""
+    return mask_text((message or "").strip())[:_MESSAGE_CHARS]
 
 
 def _cut(trace: _Trace) -> Iterator[Event]:
@@ -353,6 +360,6 @@ def _lone(message: Message, text: str) -> Iterator[Event]:
     yield PyException(
         at=shown(message, max(text.find(found["name"]), 0)),
         name=found["name"],
-        message=(found["message"] or "").strip()[:_MESSAGE_CHARS],
+        message=_words(found["message"]),
         swallowed=swallowed,
     )
