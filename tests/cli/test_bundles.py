@@ -4,6 +4,9 @@ import asyncio
 import errno
 import json
 import os
+import re
+import shutil
+import zipfile
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -278,6 +281,122 @@ def test_what_is_saved_is_shown_with_the_same_words(
     out = capsys.readouterr().out
     assert token not in out
     assert "‹masked›" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "itself Authorization: Bearer abcdef0123456789SECRET.xyz.and.more.abcdefghijklmnopqrst",
+        'itself with password="correct horse battery staple SECRET"',
+        "the tokenizer from https://bob:SECRETaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa@git.example.com/a/b",
+        f"token={'SECRETabcdefghij' * 12} x",
+        "and left: Command '['mc', 'cp', '--password', 'SECRETDS9', 'x']' failed",
+    ],
+)
+def test_a_secret_over_the_end_of_a_line_of_the_report_is_nowhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    """Each is cut or broken somewhere: by the summary, by the width of the report."""
+    for before in range(0, 80, 8):
+        text = f"RuntimeError: {'so ' * (before // 2)} {words}\n"
+        (tmp_path / "a.log").write_text(text)
+        to = tmp_path / f"kept{before}"
+        for more in ((), ("--json",)):
+            said = to.with_name(f"{to.name}{len(more)}")
+            assert main(["triage", str(tmp_path / "a.log"), "--save", str(said), *more]) == 2
+            live = capsys.readouterr().out
+            kept = b"".join(one.read_bytes() for one in said.iterdir()).decode()
+            assert "SECRET" not in live + kept
+        assert main(["triage", str(said)]) == 2
+        out, err = capsys.readouterr()
+        assert "another one" not in err
+        assert "SECRET" not in out
+
+
+def test_what_no_mask_can_read_is_not_kept_and_that_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "fold"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "creds.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("x", "password=SECRET\n" * 100)
+    (folder / "old.lz4").write_bytes(b"\x04\x22\x4d\x18" + b"\x64\x40\xa7 my words SECRET " * 4)
+    (folder / "dump.bin").write_bytes(bytes(range(256)) * 40 + b"SECRET")
+    (folder / "conf.py").write_text("import os\n" * 4 + "def f():\n    return 'SECRET'\n")
+    (folder / "wide.log").write_bytes("step 1 loss 2.0\npassword=SECRETWIDE x\n".encode("utf-16"))
+    (folder / "a.log").write_text("step 1 loss 2\nRuntimeError: CUDA out of memory\n")
+    to = tmp_path / "kept"
+    assert main(["triage", str(folder), "--save", str(to), "--json"]) == 2
+    first = capsys.readouterr()
+    for name in ("creds.zip", "old.lz4", "dump.bin", "conf.py"):
+        assert f"fold/{name}" in first.err
+    bundle = open_bundle(to)
+    assert bundle is not None
+    assert "creds.zip" in bundle.manifest.notes[0]
+    kept = b"".join(one.read_bytes() for one in to.iterdir())
+    assert b"SECRET" not in kept
+    assert b"S\\u0000E\\u0000C" not in kept
+    shutil.rmtree(folder)
+    assert main(["triage", str(to), "--json"]) == 2
+    second = json.loads(capsys.readouterr().out)
+    assert (second["class"], second["sources"]) == (
+        json.loads(first.out)["class"],
+        json.loads(first.out)["sources"],
+    )
+
+
+@pytest.mark.parametrize("name", ["pad_token={}", "api_key={}"])
+def test_folders_of_a_sweep_stay_apart_when_their_names_are_masked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    for value, text in (
+        (
+            "eos7",
+            "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+        ),
+        ("pad7", "step 2 loss 2.0\nTraining finished.\n"),
+    ):
+        (tmp_path / "sweep" / name.format(value)).mkdir(parents=True)
+        (tmp_path / "sweep" / name.format(value) / "train.log").write_text(text)
+    to = tmp_path / "kept"
+    paths = [str(one) for one in sorted((tmp_path / "sweep").iterdir())]
+    for asked in ([str(tmp_path / "sweep")], paths):
+        assert main(["triage", *asked, "--save", str(to), "--json"]) == 2
+        live = json.loads(capsys.readouterr().out)
+        assert live["class"] == "gpu-oom"
+        assert main(["triage", str(to), "--json"]) == 2
+        offline = json.loads(capsys.readouterr().out)
+        told = ("state", "class", "summary")
+        assert [offline[word] for word in told] == [live[word] for word in told]
+        shutil.rmtree(to)
+
+
+@pytest.mark.parametrize("prefix", ["node-", "pk-h100-compute-gpu", "sk-a1-pool-h100-gpu-"])
+async def test_a_host_is_named_offline_however_it_is_called(tmp_path: Path, prefix: str) -> None:
+    door = demo_door(speed=5.0)
+    live = await saved(tmp_path / "b", replace(door, runner=Renamed(door.runner, prefix)))
+    assert live.verdict.culprits
+    assert form(await again(tmp_path / "b")) == form(live)
+
+
+class Renamed(Planting):
+    """The same cluster with other names of its nodes."""
+
+    def __init__(self, inner: Runner, prefix: str) -> None:
+        super().__init__(inner)
+        self._prefix = prefix
+
+    async def run(self, command: Command) -> Completed:
+        host = command.host and command.host.replace(self._prefix, "gpu")
+        argv = tuple(word.replace(self._prefix, "gpu") for word in command.argv)
+        done = await self._inner.run(replace(command, host=host, argv=argv))
+        return replace(done, stdout=self._renamed(done.stdout))
+
+    async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        return self._renamed(await self._inner.read(path, offset, length, host))
+
+    def _renamed(self, data: bytes) -> bytes:
+        return re.sub(rb"\bgpu(?=\d\d|\[\d)", self._prefix.encode(), data)
 
 
 def test_many_long_notes_are_not_all_shown(

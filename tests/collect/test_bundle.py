@@ -310,6 +310,23 @@ async def test_packed_files_are_not_kept_and_that_is_told(tmp_path: Path) -> Non
     assert "packed" in text
 
 
+async def test_of_files_without_text_only_some_are_named(tmp_path: Path) -> None:
+    runner, clock = make_world()
+    for at in range(9):
+        runner.files[f"/w/{at}.bin"] = bytes(range(256)) * 8 + SECRET.encode()
+
+    async def reads(door: Door) -> Found:
+        for at in range(9):
+            await door.runner.read(f"/w/{at}.bin", 0, 4_000)
+            await door.runner.read(f"/w/{at}.bin", 1_000, 4_000)
+        return Found(verdict=Verdict(job=None, state=State.UNKNOWN, summary=""))
+
+    done = await save_bundle(tmp_path / "out", make_door(runner, clock), ABOUT, reads)
+    (note,) = done.notes
+    assert note.startswith("/w/0.bin, /w/1.bin, /w/2.bin, /w/3.bin and 5 more: no log")
+    assert SECRET not in (tmp_path / "out" / "files.jsonl").read_text()
+
+
 async def test_links_and_pipes_are_no_files_of_a_bundle(tmp_path: Path) -> None:
     to = tmp_path / "out"
     await saved(to)

@@ -21,7 +21,7 @@ from slurmtop.collect.record_form import (
     mask_block,
     mask_output,
 )
-from slurmtop.collect.recording import RecordingExists, RecordingRunner
+from slurmtop.collect.recording import _CONTEXT_BYTES, RecordingExists, RecordingRunner
 from slurmtop.collect.replay import ReplayRunner
 from slurmtop.collect.streams import closing
 from slurmtop.model.ports import (
@@ -274,6 +274,53 @@ def test_a_masked_block_keeps_its_length() -> None:
         assert masked.startswith(b"before\n")
         assert masked.endswith(b"\nafter\n")
     assert b"x1" not in mask_block(b"password=x1 y\n", 0, 14)
+
+
+@pytest.mark.parametrize("inside", [100, 1_200, 2_900])
+def test_a_key_over_the_edge_of_a_block_is_masked_on_both_sides(inside: int) -> None:
+    lines = [f"{at:03}" + "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5z" * 2 for at in range(45)]
+    key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"])
+    data = ("step 1\n" * 4_000 + key + "\n" + "step 2\n" * 4_000).encode()
+    edge = data.index(b"-----BEGIN") + inside
+    for first, last in ((edge - 4_096, edge), (edge, edge + 8_192)):
+        begin = max(0, first - _CONTEXT_BYTES)
+        kept = mask_block(data[begin : last + _CONTEXT_BYTES], first - begin, last - first)
+        assert len(kept) == last - first
+        assert b"step" in kept
+        assert not [line for line in lines if line[3:30].encode() in kept]
+
+
+def test_a_block_that_begins_far_inside_of_a_key_keeps_none_of_its_lines() -> None:
+    line = b"aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zaB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3"
+    data = line[20:] + b"\n" + (line + b"\n") * 500 + b"step 2\n" * 100
+    kept = mask_block(data, 24 * 1024, len(data) - 24 * 1024)
+    assert line[:30] not in kept
+    assert kept.endswith(b"step 2\n" * 100)
+
+
+@pytest.mark.parametrize("code", ["utf-16-le", "utf-16-be", "utf-16"])
+@pytest.mark.parametrize("cut", [0, 1])
+def test_text_of_two_bytes_a_letter_is_masked_as_its_letters(code: str, cut: int) -> None:
+    text = f"Größe 5\nlogin with password={SECRET} and on\nstep 7 ü\n"
+    data = text.encode(code)[cut:]
+    kept = mask_block(data, 0, len(data))
+    assert len(kept) == len(data)
+    assert SECRET not in kept[cut:].decode(code.removesuffix("-le"), "replace")
+    assert SECRET[:8].encode() not in kept.replace(b"\0", b"")
+    assert kept.endswith("step 7 ü\n".encode("utf-16-be" if code.endswith("be") else "utf-16-le"))
+    assert kept[:8] == data[:8]
+
+
+async def test_files_whose_masked_paths_are_one_stay_several(tape: Tape) -> None:
+    paths = ["/w/api_key=aaa1/log", "/w/api_key=bbb2/log", "/w/pad_token=eos/log"]
+    for path in paths:
+        tape.inner.files[path] = str(paths.index(path)).encode()
+        await tape.recorder.read(path, 0, 100)
+    replay = await tape.replay()
+    told = [tape.recorder.told(path) for path in paths]
+    assert told == ["/w/api_key=‹masked›/log", "/w/api_key=‹masked-2›/log", paths[2]]
+    assert len({await replay.read(path, 0, 100) for path in told}) == 3
+    assert b"aaa1" not in (tape.path / "files.jsonl").read_bytes()
 
 
 def test_a_secret_in_a_word_of_its_own_is_masked() -> None:

@@ -142,6 +142,43 @@ def test_the_rest_of_a_token_of_any_length() -> None:
         ("key=aB3dE5fG7h rank 3", "key=‹masked› rank 3"),
         ("GET /b?X-Goog-Signature=6d0f&x=1", "GET /b?X-Goog-Signature=‹masked›&x=1"),
         ("GET /b?se=2026&sig=aB3%3D&x=1", "GET /b?se=2026&sig=‹masked›&x=1"),
+        (
+            "['python3', 'train.py', '--db_password', 'hunter2', '--lr', '0.1']",
+            "['python3', 'train.py', '--db_password', '‹masked›', '--lr', '0.1']",
+        ),
+        ('["--api-key","hunter2"]', '["--api-key","‹masked›"]'),
+        ('[\n  "--password",\n  "hun ter2"\n]', '[\n  "--password",\n  "‹masked›"\n]'),
+        ("- '--token'\n- 'hunter2'", "- '--token'\n- '‹masked›'"),
+        ("login('password', 'hunter2')", "login('password', '‹masked›')"),
+        (f"train.py --wandb_key {HEX} --n 5", "train.py --wandb_key ‹masked› --n 5"),
+        (f"['--wandb_key', '{HEX}']", "['--wandb_key', '‹masked›']"),
+        ("rclone --sftp-pass hunter2", "rclone --sftp-pass ‹masked›"),
+        (f"git clone https://{HEX}@h/r.git", "git clone https://‹masked›@h/r.git"),
+        (
+            '{"name": "DB_PASSWORD", "value": "hunter2"}',
+            '{"name": "DB_PASSWORD", "value": "‹masked›"}',
+        ),
+        ("- name: API_KEY\n  value: hunter2", "- name: API_KEY\n  value: ‹masked›"),
+        ('{"username":"a","key":"' + HEX[:32] + '"}', '{"username":"a","key":"‹masked›"}'),
+        ("DB_PW=hunter2 x", "DB_PW=‹masked› x"),
+        ("pw = 'hunter2'", "pw = '‹masked›'"),
+        ("Uid=sa;Pwd=hunter2;", "Uid=sa;Pwd=‹masked›;"),
+        ("pass: hunter2", "pass: ‹masked›"),
+        ("sessionid=hunter2hunter2", "sessionid=‹masked›"),
+        ("password=$hunter2 x", "password=‹masked› x"),
+        ("token=(hunter2)", "token=(‹masked›)"),
+        ("api_key=<hunter2>", "api_key=<‹masked›>"),
+        ("password=<hunter2>", "password=‹masked›"),
+        ("password%3Dhunter2", "password%3D‹masked›"),
+        ("passphrase: correct horse battery staple", "passphrase: ‹masked›"),
+        ("db_password: correct horse battery\nn: 1", "db_password: ‹masked›\nn: 1"),
+        ("password is hunter2", "password is ‹masked›"),
+        ("password -> hunter2", "password -> ‹masked›"),
+        ("PASSWORD=\\\nhunter2\nrank 3", "PASSWORD=\\\n‹masked›\nrank 3"),
+        ("auth=('bob', 'hunter2')", "auth=('bob', '‹masked›')"),
+        ("smbclient -U bob%hunter2 //h/x", "smbclient -U bob%‹masked› //h/x"),
+        ("from https://bob:hunter2hun", "from https://‹masked›"),
+        ("open /w/api_key=hunter2/4711.out", "open /w/api_key=‹masked›/4711.out"),
     ],
 )
 def test_names_make_values_secret(before: str, after: str) -> None:
@@ -161,6 +198,21 @@ def test_private_keys_keep_their_lines() -> None:
     assert MIXED not in masked(escaped)
     public = f"-----BEGIN PUBLIC KEY-----\n{MIXED}\n-----END PUBLIC KEY-----\n"
     assert masked(public) == public
+
+
+def test_of_a_private_key_that_has_no_start_the_lines_before_its_end_go() -> None:
+    body = f"{MIXED * 2}\n{MIXED}==\n"
+    end = "-----END RSA PRIVATE KEY-----\n"
+    assert masked(f"rank 3\n{body}{end}") == f"rank 3\n‹masked›\n‹masked›\n{end}"
+    assert masked(f"{body}rank 3\n{end}") == f"{body}rank 3\n{end}"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["sk-" + HEX[:32], "sk-or-v1-" + HEX + HEX[:24], "pk_live_" + MIXED[:24], "sk-" + MIXED[:12]],
+)
+def test_keys_that_begin_as_names_of_hosts_do_are_known_by_how_random_they_are(key: str) -> None:
+    assert masked(f"using {key}\n").startswith("using ‹masked›")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +246,21 @@ def test_private_keys_keep_their_lines() -> None:
         "wandb login to see it; wandb: Run data is saved locally in run-20261201_9x",
         "passwd file /etc/passwd2, api key is missing, key=rank_3_step_40",
         "srun -u python -u train.py -p gpu --key=val",
+        "pk-h100-compute-gpu04: sk-a100-pool-gpu-017, rk-gpu-cluster-node01.example.org",
+        "sk-cluster1-pool-gpu07,xai-h100-compute-gpu-node-0412 sk-proj-gpu01-rack7-enclosure12",
+        "sweep/pad_token=eos/train.log pad_token=eos --pad_token eos {'eos_token': '</s>'}",
+        "tokenizer=llama2-7b --max_tokens 512 --sort_key step4 --first_pass 3 num_keys=12",
+        '{"name": "loss_per_token", "value": 2.31} {"key": "rank_3", "n": 1}',
+        '{"name": "pad_token", "value": "x1"} mask_token=x1',
+        "n1:7 [0] NCCL INFO comm 0x55d0 busId 1a000 commId 0xf3a9c0d1e4b5a697 - Init START",
+        "pid 4711 on gpu-a100-017 step=1/3 lr=0.0001 loss: 2.31 grad_norm=1.2e-3 tokens=512",
+        "tcp://10.0.0.1:29500",
+        "init_method=tcp://[fe80::1]:29500",
+        "https://h.example.org:8443",
+        "docker://ubuntu:jammy",
+        "ssh://git@host https://$U:$PW",
+        "the password is wrong; password is wrong; the pass: 1 of 3; pw=400W pw=0.5",
+        "iVBORw0KGgoAAAANSUhEUgAAAAUA\n-----END CERTIFICATE-----",
     ],
 )
 def test_what_a_parser_needs_stays(line: str) -> None:
@@ -223,6 +290,9 @@ PIECES = st.sampled_from([
     "str", ".", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "login x", "\t", "$X",
     "none", "cookie", "curl -u a:", "mysql ", " -p", "passphrase ", "APIKEY ", "key=", "pass=",
     "&x-goog-signature=", "redis-cli ", " -a ", "hunter2Sb",
+    "'--password', '", "--wandb_key ", "name: X_KEY\n  value: ", "passphrase: a b ", "(", ")", "/",
+    "password -> ", "%3D", "pw=", "‹masked-2›", "***@", '"key": "', "-----END RSA PRIVATE KEY-----",
+    "sk-a1", "pad_",
 ])
 # fmt: on
 SOUP = (st.lists(PIECES | st.text(max_size=3), max_size=24)).map("".join)
@@ -274,6 +344,8 @@ def test_work_grows_with_the_bytes_only() -> None:
         ),
         *(
             "-----BEGIN PRIVATE KEY-----",
+            "-----END PRIVATE KEY-----",
+            f"{MIXED}\n",
             "Bearer ",
             "token",
             "api_key",
@@ -292,6 +364,18 @@ def test_work_grows_with_the_bytes_only() -> None:
             "wandb login --",
             "key=",
             "signature=",
+            "passphrase: a ",
+            "'--password', ",
+            '"--token",\n',
+            "--a_key ",
+            "name: x_key ",
+            "https://a:b ",
+            "password: a\n",
+            "/token=a",
+            "auth=('a', ",
+            "sk-aB3",
+            "token=(a1",
+            "pass%3D",
         ),
     ):
         text = piece.encode() * (60_000 // len(piece))
