@@ -310,9 +310,20 @@ SHAPES_BUT_WORDS = tuple(
         + rb"\\{0,3}[\"']?[ \t]{0,20},?\s{0,80}\\{0,3}[\"']?value\\{0,3}[\"']?"
         rb"[ \t]{0,20}[:=][ \t]{0,20}(?P<quote>\\{0,3}[\"'])?)"
         rb"(?P<value>(?(quote)(?:(?!\\{0,3}[\"'])[^\r\n]){1,4000}|[^\s,;\"'{}\[\]]{1,4000}))",
-        rb"(?:%b|token)[ \t]?[:=][ \t]?[(\[{])(?P<value>%b)(?=[)\]}])" % (_SURE, _IN_BRACKETS),
-        rb"(?:%b)[ \t]?[:=][ \t]?<)(?P<value>%b)(?=>)" % (_SURE, _IN_BRACKETS),
     )
+)
+SHAPES_IN_BRACKETS = (
+    (
+        [front + bracket for front in (b"=", b"= ", b":", b": ") for bracket in (b"(", b"[", b"{")],
+        re.compile(
+            rb"(?i)(?P<name>(?:%b|token) ?[:=] ?[(\[{])(?P<value>%b)(?=[)\]}])"
+            % (_SURE, _IN_BRACKETS)
+        ),
+    ),
+    (
+        [b"=<", b"= <", b":<", b": <"],
+        re.compile(rb"(?i)(?P<name>(?:%b) ?[:=] ?<)(?P<value>%b)(?=>)" % (_SURE, _IN_BRACKETS)),
+    ),
 )
 SHAPES_IF_RANDOM = tuple(
     ([b"key", b"pass", b"auth"], re.compile(rb"(?i)(?P<name>" + _OPTION_IF_RANDOM + behind))

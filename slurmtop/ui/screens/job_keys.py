@@ -6,7 +6,7 @@ from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
 from slurmtop.model.text import visible
 from slurmtop.model.verdict import Verdict
-from slurmtop.parse.mask import mask_text
+from slurmtop.parse.mask import mask_text, mask_told
 from slurmtop.triage.words import first_line, four_lines
 from slurmtop.ui import why_flow
 from slurmtop.ui.actions_flow import Selection
@@ -54,7 +54,7 @@ class JobKeys(ActingScreen):
     def action_copy(self) -> None:
         verdict = self.why.state.verdict
         if verdict is not None:
-            lines = "\n".join(four_lines(verdict, COPY_WIDTH))
+            lines = "\n".join(four_lines(mask_told(verdict), COPY_WIDTH))
             self.app.copy_to_clipboard(mask_text(lines))
             self.notify("copied the four lines", markup=False, timeout=3)
 
