@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from slurmtop.model.probe import Activity
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.stacks import Frame, ProcessStacks, ThreadStack
 from slurmtop.model.text import visible
+from slurmtop.triage.live.call_site import normalised
 from slurmtop.triage.live.frames import (
     Act,
     Phase,
     act_of,
+    closes_down,
+    in_library,
+    is_own,
     of_framework,
     own_frame,
     passes_on,
@@ -60,6 +65,17 @@ class Doing:
         """Does it wait for other ranks for certain, as its stack shows?"""
         return self.by_stack and self.act in ON_OTHERS
 
+    @property
+    def inner(self) -> Frame | None:
+        """The innermost frame that does not only pass a call on."""
+        return next((one for one in self.frames if not passes_on(one)), None)
+
+    @property
+    def below_library(self) -> bool:
+        """Does C code below a library wait that the table does not know? It may be anything."""
+        inner = self.inner
+        return inner is not None and in_library(inner) and act_of(inner) is None
+
 
 def doing_of(
     process: NodeProcess,
@@ -75,7 +91,7 @@ def doing_of(
     known = stacks is not None and stacks.failure is None and stacks.main is not None
     if not known or stacks is None or stacks.main is None or not stacks.main.frames:
         return Doing(act=kernel, busy=busy)
-    found = thread_doing(stacks.main)
+    found = _main_doing(stacks.main)
     if kernel in (Act.STOPPED, Act.DISK):
         return replace(found, act=kernel, op=None, busy=busy)
     alone = found.act is Act.OWN and kernel in _BY_ITSELF
@@ -99,6 +115,15 @@ def _own_act(found: Doing, kernel: Act, busy: bool | None) -> Act:
     if kernel in _TOLD_BY_KERNEL:
         return kernel
     return Act.BUSY if busy else Act.OWN
+
+
+def _main_doing(thread: ThreadStack) -> Doing:
+    """What the main thread does, by its stack alone. What the interpreter calls by itself when a
+    program has ended has no module below it; no other thread has one at any time."""
+    found = thread_doing(thread)
+    if found.phase is None and thread.frames and _at_exit(thread.frames):
+        return replace(found, phase=Phase.TEARDOWN)
+    return found
 
 
 def thread_doing(thread: ThreadStack) -> Doing:
@@ -136,11 +161,13 @@ def _op_frame(frames: tuple[Frame, ...]) -> Frame | None:
 
 
 def _phase(frames: tuple[Frame, ...]) -> Phase | None:
-    """What it is about: the innermost call that tells it. What the interpreter calls by itself
-    when a program has ended has no module below it."""
+    """What it is about: the innermost call that tells it. A function that is called ``cleanup``
+    cleans up after the program only where no library has called it."""
     found = next((phase for one in frames if (phase := phase_of(one)) is not None), None)
-    if found is None and frames and _at_exit(frames):
-        return Phase.TEARDOWN
+    if found is None:
+        outer = reversed(normalised(frames))
+        if any(closes_down(one) for one in takewhile(is_own, outer)):
+            return Phase.TEARDOWN
     return found
 
 

@@ -5,6 +5,7 @@ DeepSpeed, Megatron, Lightning, Accelerate, Transformers, Horovod and JAX. A lib
 does not know is read as the program's own code: it is somewhere, and nothing more is said.
 """
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 
@@ -85,6 +86,19 @@ _ACTS: tuple[tuple[str, str, Act], ...] = (
     ),
     ("torch/distributed/_functional_collectives.py", _ALL, Act.COLLECTIVE),
     ("torch/distributed/nn/functional.py", _ALL, Act.COLLECTIVE),
+    ("torch/distributed/rpc/", _ALL, Act.P2P),
+    (
+        "torch/distributed/utils.py",
+        "_sync_module_states _sync_params_and_buffers _verify_param_shape_across_processes"
+        " _broadcast_coalesced",
+        Act.COLLECTIVE,
+    ),
+    (
+        "torch/nn/parallel/distributed.py",
+        "_sync_buffers _sync_module_buffers _default_broadcast_coalesced"
+        " _distributed_broadcast_coalesced _sync_module_states",
+        Act.COLLECTIVE,
+    ),
     ("torch/distributed/rendezvous.py", _ALL, Act.STORE),
     ("torch/distributed/elastic/rendezvous/", _ALL, Act.STORE),
     ("torch/distributed/elastic/utils/store.py", _ALL, Act.STORE),
@@ -175,31 +189,24 @@ _PHASES: tuple[tuple[str, str, Phase], ...] = (
     ("importlib", "_find_and_load _load_unlocked import_module exec_module", Phase.STARTUP),
 )
 
-#: Words in the name of a function of the program itself. Weaker than any row above.
+#: Whole names of functions of the program itself. Weaker than any row above: a word within a name
+#: (``cleanup_text``, ``checkpoint_forward``, ``validate_batch``) tells nothing.
 _OWN_PHASES: tuple[tuple[str, Phase], ...] = (
-    ("checkpoint", Phase.CHECKPOINT),
-    ("ckpt", Phase.CHECKPOINT),
-    ("save_model", Phase.CHECKPOINT),
-    ("save_state", Phase.CHECKPOINT),
-    ("load_state", Phase.CHECKPOINT),
-    ("evaluat", Phase.EVALUATION),
-    ("validat", Phase.EVALUATION),
-    ("run_eval", Phase.EVALUATION),
-    ("eval_", Phase.EVALUATION),
-    ("_eval", Phase.EVALUATION),
-    ("compile", Phase.COMPILE),
-    ("autotune", Phase.COMPILE),
-    ("teardown", Phase.TEARDOWN),
-    ("cleanup", Phase.TEARDOWN),
-    ("clean_up", Phase.TEARDOWN),
-    ("atexit", Phase.TEARDOWN),
-    ("at_exit", Phase.TEARDOWN),
-    ("dataload", Phase.LOADER),
-    ("data_load", Phase.LOADER),
-    ("next_batch", Phase.LOADER),
-    ("get_batch", Phase.LOADER),
-    ("__getitem__", Phase.LOADER),
+    (
+        r"_*(?:\w+_)?(?:save|load|write|restore|resume|dump)_(?:\w+_)?(?:checkpoints?|ckpts?)",
+        Phase.CHECKPOINT,
+    ),
+    (r"_*(?:save|load)_(?:model|state)", Phase.CHECKPOINT),
+    (
+        r"_*(?:run_|do_)?(?:evaluate|evaluation|eval|validate|validation)"
+        r"(?:_(?:model|loop|epoch|one_epoch|all))?",
+        Phase.EVALUATION,
+    ),
+    (r"_*(?:compile(?:_(?:model|kernels?|graph))?|autotune)", Phase.COMPILE),
+    (r"_*(?:get|next|fetch)_(?:next_)?batch|_*__getitem__", Phase.LOADER),
 )
+#: Closing down, where nothing but the program's own code has called them.
+_OWN_ENDS = re.compile(r"_*(?:tear_?down|clean_?up|at_?exit)")
 
 #: Libraries that make collectives of sub-groups by themselves: whose call sites differ by design.
 _FRAMEWORKS = (
@@ -221,6 +228,9 @@ _FRAMEWORKS = (
     "accelerate/",
     "transformers/",
 )
+#: Words in the names of functions, and libraries, that try something again and again.
+_AGAIN = ("retry", "retries", "backoff", "wait_for", "wait_until", "poll")
+_TRYING = ("tenacity/", "backoff/", "urllib3/util/retry", "botocore/retr")
 _LIBRARY = ("/site-packages/", "/dist-packages/")
 
 
@@ -232,6 +242,7 @@ def _split(rows: tuple[tuple[str, str, object], ...]) -> list[tuple[str, frozens
 _FRAMES_KEPT = 8_192
 _ACT_ROWS = _split(_ACTS)
 _PHASE_ROWS = _split(_PHASES)
+_OWN_ROWS = tuple((re.compile(names), phase) for names, phase in _OWN_PHASES)
 
 
 @lru_cache(_FRAMES_KEPT)
@@ -249,8 +260,13 @@ def phase_of(frame: Frame) -> Phase | None:
         return found
     if is_own(frame):
         name = plain_name(frame).lower()
-        return next((phase for word, phase in _OWN_PHASES if word in name), None)
+        return next((phase for names, phase in _OWN_ROWS if names.fullmatch(name)), None)
     return None
+
+
+def closes_down(frame: Frame) -> bool:
+    """Does a function of the program's own close it down, by its name?"""
+    return is_own(frame) and _OWN_ENDS.fullmatch(plain_name(frame).lower()) is not None
 
 
 def _row(frame: Frame, rows: list[tuple[str, frozenset[str], object]]) -> object | None:
@@ -299,6 +315,20 @@ def is_own(frame: Frame) -> bool:
         return False
     folder, found, rest = path.rpartition("/lib/python3")
     return not (found and folder is not None and "/" in rest)
+
+
+@lru_cache(_FRAMES_KEPT)
+def tries_again(frame: Frame) -> bool:
+    """Is it a call that tries something again and again, by its name?"""
+    name = plain_name(frame).lower()
+    if is_own(frame):
+        return any(word in name for word in _AGAIN)
+    return "retry" in name or library_path(frame.file).startswith(_TRYING)
+
+
+def in_library(frame: Frame) -> bool:
+    """Does it stand in a package that was installed?"""
+    return any(mark in frame.file for mark in _LIBRARY)
 
 
 def own_frame(frames: tuple[Frame, ...]) -> Frame | None:

@@ -15,11 +15,21 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage.catalogue import CATALOGUE, family_of
+from slurmtop.triage.live.beside import settled
 from slurmtop.triage.live.enough import wanted
 from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.pace import pace_of
-from slurmtop.triage.live.rules import alike, away, idle, missing, node, sites, working
+from slurmtop.triage.live.rules import (
+    alike,
+    away,
+    idle,
+    missing,
+    node,
+    sites,
+    workers,
+    working,
+)
 from slurmtop.triage.live.rules.kernel import with_kernel
 from slurmtop.triage.live.rules.missing import is_partly
 from slurmtop.triage.live.rules.node import silent_words
@@ -27,7 +37,7 @@ from slurmtop.triage.live.view import RankView, World, has_gpus, worlds_of
 from slurmtop.triage.log_steps import last_progress
 from slurmtop.triage.subject import Subject, read_logs
 
-_RULES = (node, away, missing, sites, alike, working, idle)
+_RULES = (node, away, workers, missing, sites, alike, working, idle)
 #: What one look shows that no healthy job does, or what may be the one that the others wait for.
 _ODD = frozenset({Act.STOPPED, Act.DISK, Act.SLEEP, Act.READ, Act.GIL})
 
@@ -60,17 +70,24 @@ def judge_live(facts: JobFacts) -> Verdict | None:
         )
         for one in worlds
     )
-    found = [(world, best) for world in worlds if (best := _best(world)) is not None]
+    found = settled([(world, _best(world)) for world in worlds])
     if not found:
         return None
     # Of several launches at once the one that is in trouble counts.
     world, finding = max(found, key=lambda pair: (_trouble(*pair), pair[1].weight))
     beside = next((one for other, one in found if other is not world), None)
-    told = finding.state in (State.HEALTHY, State.UNKNOWN)
-    if beside is not None and told and beside.state is not finding.state:
+    if beside is not None and _adds(finding, beside):
         words = f"{finding.summary}; of another launch: {beside.summary}"
         finding = dataclasses.replace(finding, summary=words)
     return _verdict(facts, world, with_kernel(world, finding))
+
+
+def _adds(finding: LiveFinding, beside: LiveFinding) -> bool:
+    """Is the other launch worth a word? Of what hangs, that another one is well."""
+    if finding.state is State.HUNG:
+        return beside.state is State.HEALTHY
+    told = finding.state in (State.HEALTHY, State.UNKNOWN)
+    return told and beside.state is not finding.state
 
 
 def _finished(facts: JobFacts) -> bool:

@@ -36,6 +36,18 @@ _WCHANS: tuple[tuple[str, Act], ...] = (
     ),
 )
 
+#: Waits in state D for a disk or a server of files: a large write takes its time, and so does a
+#: server that many ask at once. Not among them: drivers, and a child of vfork.
+_FILE_WAITS = (
+    "nfs_ nfs3_ nfs4_ rpc_ cifs_ smb2_ fuse_ request_wait_answer ceph_ lustre ll_ osc_ mdc_ lov_"
+    " cl_ ldlm_ ptlrpc_ obd_ gpfs cxiWait mmfs beegfs fhgfs jbd2_ ext4_ xfs_ btrfs_ f2fs_ zfs_"
+    " zil_ txg_ folio_wait wait_on_page __lock_page __folio_lock filemap_ wait_on_commit"
+    " io_schedule bit_wait_io blk_ blkdev_ rq_qos_wait wbt_wait balance_dirty_pages"
+    " submit_bio_wait wait_on_buffer __wait_on_buffer sync_inodes writeback_ wb_wait vfs_fsync"
+    " inode_dio_wait iomap_ dm_ md_"
+)
+_OF_FILES = tuple(_FILE_WAITS.split())
+
 _WCHAN_ROWS = tuple((tuple(beginnings.split()), act) for beginnings, act in _WCHANS)
 
 #: x86_64 and aarch64, by their number.
@@ -107,6 +119,22 @@ def act_by_wchan(name: str) -> Act | None:
     if not name:
         return None
     return next((act for begins, act in _WCHAN_ROWS if name.startswith(begins)), None)
+
+
+def waits_for_files(activity: Activity | None) -> bool:
+    """Does the main thread wait in state D for a file system, as far as anybody can tell? It may
+    come back by itself."""
+    return activity is not None and _of_files(activity.state, activity.wchan)
+
+
+def thread_waits_for_files(thread: ThreadState) -> bool:
+    """The same of any other thread."""
+    return _of_files(thread.state, thread.wchan)
+
+
+def _of_files(state: str, wchan: str | None) -> bool:
+    told = wchan if wchan != "0" else None
+    return state == DISK and (not told or told.startswith(_OF_FILES))
 
 
 def is_busy(activity: Activity, ticks_per_s: int = 100) -> bool | None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from slurmtop.model.probe import Activity
 from slurmtop.model.stacks import Frame
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
-from slurmtop.triage.live.frames import Act, is_own
+from slurmtop.triage.live.frames import Act, is_own, tries_again
 from slurmtop.triage.live.kernel_signs import main_thread
 
 #: A thread that was put on a CPU at most so often a second only wakes up to look at a clock.
@@ -35,6 +35,9 @@ class Motion(StrEnum):
     """It did not move: never on a CPU, or stopped, or seldom awake and always at one place."""
     LOOPS = "loops"
     """It works, and stands at one place of the program each time."""
+    POLLS = "polls"
+    """It wakes up again and again at one place, uses next to nothing, and may only look whether
+    something has come."""
     MOVED = "moved"
 
 
@@ -155,12 +158,12 @@ def motion_of(first: Doing, last: Doing, changed: Change | None) -> Motion:
     if first.by_stack and last.by_stack:
         if _place(first) == _place(last) or _near(first.frames, last.frames):
             return _at_one_place(first, last, changed, asleep)
-        return Motion.MOVED
+        return Motion.POLLS if _tries_again(first, last, changed) else Motion.MOVED
     if asleep and changed is not None and changed.same_state:
         return Motion.STILL
     if asleep is False:
         napping = first.act is last.act is Act.SLEEP and changed is not None and _polls(changed)
-        return Motion.UNKNOWN if napping else Motion.MOVED
+        return Motion.POLLS if napping else Motion.MOVED
     return Motion.UNKNOWN
 
 
@@ -171,9 +174,7 @@ def _at_one_place(first: Doing, last: Doing, changed: Change | None, asleep: boo
             return Motion.UNKNOWN
         if asleep or _waits_busily(changed):
             return Motion.STILL
-        if _polls(changed):
-            return Motion.UNKNOWN
-        return Motion.MOVED
+        return Motion.POLLS if _polls(changed) else Motion.MOVED
     if asleep:
         return Motion.STILL
     if asleep is None or last.act in PERHAPS_ON_OTHERS:
@@ -181,6 +182,12 @@ def _at_one_place(first: Doing, last: Doing, changed: Change | None, asleep: boo
         return Motion.UNKNOWN
     if last.act in (Act.BUSY, Act.GIL) or first.act in (Act.BUSY, Act.GIL):
         return Motion.LOOPS
+    if first.act is last.act and last.act in (Act.SLEEP, Act.LOCK):
+        if changed is not None and _polls(changed):
+            return Motion.POLLS
+        if first.active and last.active:
+            # C code spins there: nobody can tell for what.
+            return Motion.UNKNOWN
     return Motion.MOVED
 
 
@@ -188,6 +195,21 @@ def _polls(changed: Change) -> bool:
     """Does it do little more than wake up again and again? So NCCL waits where waits block."""
     share = changed.main_share if changed.main_share is not None else changed.cpu_share
     return share is not None and share <= _POLLING_SHARE
+
+
+def _tries_again(first: Doing, last: Doing, changed: Change | None) -> bool:
+    """Was it in the same call both times that tries something again and again, and used next to
+    nothing? Then that it stands elsewhere in it tells nothing."""
+    if changed is None or not _polls(changed):
+        return False
+    for one, other in zip(reversed(first.frames), reversed(last.frames), strict=False):
+        if (one.function, one.file) != (other.function, other.file):
+            return False
+        if tries_again(one):
+            return True
+        if one != other:
+            return False
+    return False
 
 
 def _waits_busily(changed: Change) -> bool:

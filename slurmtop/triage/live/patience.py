@@ -5,15 +5,29 @@ looks prove it. An answer from the network, a program that was started, threads 
 that is looked for again and again: these come sooner or later, and two looks prove nothing.
 """
 
+from collections.abc import Iterator
+
 from slurmtop.model.probe import ThreadState
 from slurmtop.model.stacks import Frame, ThreadStack
 from slurmtop.model.units import ago_text
-from slurmtop.triage.live.doing import thread_doing
-from slurmtop.triage.live.frames import Act, Phase, is_own, library_path, own_frame, plain_name
-from slurmtop.triage.live.kernel_signs import act_by_wchan
-from slurmtop.triage.live.motion import Change, is_transport
+from slurmtop.triage.live.doing import Doing, thread_doing
+from slurmtop.triage.live.frames import (
+    Act,
+    Phase,
+    in_library,
+    is_own,
+    library_path,
+    own_frame,
+    tries_again,
+)
+from slurmtop.triage.live.kernel_signs import (
+    act_by_wchan,
+    thread_waits_for_files,
+    waits_for_files,
+)
+from slurmtop.triage.live.motion import Change, Motion, is_transport
 from slurmtop.triage.live.view import ProcessView, RankView, World
-from slurmtop.triage.programs import Part, part_of, program_of
+from slurmtop.triage.programs import Part, may_be_work, part_of, program_of
 
 #: Even who waits for a server, or for a program that it has started, is late after so long.
 LATE_S = 300.0
@@ -21,14 +35,13 @@ LATE_S = 300.0
 _NAPS = 2
 #: Up to this share of a CPU is no work.
 _IDLE_SHARE = 0.02
-_AGAIN = ("retry", "backoff", "tenacity", "wait_for", "wait_until", "poll")
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: Of a thread these tell that something comes.
 _COMES = frozenset({Act.SOCKET, Act.POLL, Act.CHILD})
 #: What only watches or tells is no work of a rank.
 _WATCHING = (
     "wandb-core wandb-service gpu_stats tensorboard aim mlflow nvidia-smi dcgmi nvtop gpustat"
-    " nvitop top htop vmstat iostat dstat pidstat mpstat sar tail tee"
+    " nvitop top htop vmstat iostat dstat pidstat mpstat sar tail tee sleep date"
 )
 _LOGGERS = frozenset(_WATCHING.split())
 #: Threads of drivers wait for ever, and for nothing.
@@ -45,6 +58,8 @@ def late(world: World) -> bool:
 
 def until_late(world: World) -> str:
     """What to wait for, where it is not late yet."""
+    if world.live.log.quiet_s is None:
+        return "it may come yet, and no log tells how long it has waited"
     return f"it may come yet, so look again once its log is quiet for {ago_text(_late_s(world))}"
 
 
@@ -55,29 +70,54 @@ def _late_s(world: World) -> float:
 def ends_by_itself(one: RankView) -> bool:
     """Does it wait for what comes sooner or later, as far as anybody can tell?"""
     act = one.doing.act
-    if act is Act.SOCKET:
+    if act is Act.SOCKET or one.motion is Motion.POLLS:
         return True
+    if act is Act.DISK:
+        return on_files(one.view)
     if act is Act.CHILD:
         return not any(_stands(child) for child in serving(one))
     if act is Act.POLL:
         of_loader = one.doing.phase is Phase.LOADER or not one.doing.by_stack
         return not of_loader or _loader_may_come(one)
     if act is Act.READ:
-        return _reads_from_child(one)
+        return _reads_from_child(one) or threads_compute(one.view)
     if act is Act.SLEEP:
         changed = one.view.change
         naps = changed is not None and (changed.switches or 0) >= _NAPS
-        return naps or any(map(_tries_again, one.doing.frames))
-    return act is Act.LOCK and _thread_may_come(one)
+        # It may sleep until threads of its own have done something.
+        return naps or any(map(tries_again, one.doing.frames)) or threads_compute(one.view)
+    if act is not Act.LOCK:
+        return False
+    # Where a thread of the loader pins memory, the main one waits for that.
+    loads = one.doing.phase is Phase.LOADER and _loader_may_come(one)
+    return loads or _of_library(one.doing) or _thread_may_come(one)
+
+
+def on_files(view: ProcessView) -> bool:
+    """Does it wait in the kernel for a file system, in every look? A slow server answers once."""
+    return view.always(Act.DISK) and all(waits_for_files(one.activity) for one in view.looks)
+
+
+def _of_library(doing: Doing) -> bool:
+    """Is it a library that waits here: for its server, its own threads in C, a lock file? What
+    torch waits for is known."""
+    outer = next((one for one in doing.frames if in_library(one) or is_own(one)), None)
+    if outer is None or not in_library(outer):
+        return False
+    path = library_path(outer.file)
+    return not path.startswith("torch/") or path.startswith("torch/utils/file_baton")
 
 
 def threads_work(view: ProcessView) -> bool:
     """Do threads beside its main one use a CPU, or get on in the program's own code? Those that
     carry data from rank to rank do not count."""
+    return threads_compute(view) or threads_moved(view)
+
+
+def threads_compute(view: ProcessView, least: float = _IDLE_SHARE) -> bool:
+    """Do threads beside its main one use more than ``least`` of a CPU?"""
     changed = view.change
-    if changed is not None and (changed.others_share or 0.0) > _IDLE_SHARE:
-        return True
-    return threads_moved(view)
+    return changed is not None and (changed.others_share or 0.0) > least
 
 
 def transport_works(view: ProcessView) -> bool:
@@ -99,16 +139,35 @@ def _of_main(changed: Change) -> float:
 
 def threads_moved(view: ProcessView) -> bool:
     """Does another thread stand elsewhere in the program's own code than it did before?"""
+    return any(True for _ in _moved(view))
+
+
+def threads_get_on(view: ProcessView) -> bool:
+    """Did one of them use a CPU to get there, or get into another function? One that only tells
+    that the process is alive does neither."""
+    changed = view.change
+    share = None
+    if changed is not None:
+        share = changed.others_share if changed.others_share is not None else changed.cpu_share
+    if share is None or share > _IDLE_SHARE:
+        return threads_moved(view)
+    return any(_own_calls(was) != _own_calls(now) for was, now in _moved(view))
+
+
+def _moved(view: ProcessView) -> Iterator[tuple[tuple[Frame, ...], tuple[Frame, ...]]]:
+    """The stacks of threads beside the main one that changed, in the first and the last look."""
     first, last = view.looks[0].stacks, view.looks[-1].stacks
     if len(view.looks) < 2 or first is None or last is None:
-        return False
+        return
     was = {one.os_id: one.frames for one in first.threads[1:]}
-    return any(
-        one.os_id is not None
-        and was.get(one.os_id, one.frames) != one.frames
-        and own_frame(one.frames) is not None
-        for one in last.threads[1:]
-    )
+    for one in last.threads[1:]:
+        before = was.get(one.os_id, one.frames)
+        if one.os_id is not None and before != one.frames and own_frame(one.frames) is not None:
+            yield before, one.frames
+
+
+def _own_calls(frames: tuple[Frame, ...]) -> list[tuple[str, str]]:
+    return [(one.function, one.file) for one in frames if is_own(one)]
 
 
 def serving(one: RankView) -> list[ProcessView]:
@@ -120,9 +179,15 @@ def serving(one: RankView) -> list[ProcessView]:
     ]
 
 
+def loading(one: RankView) -> list[ProcessView]:
+    """What it has started and what may be a worker of its loader: no shell, and no plain tool."""
+    return [child for child in serving(one) if part_of(child.process) in (Part.HELPER, Part.WORK)]
+
+
 def _stands(view: ProcessView) -> bool:
     """Can it never go on by itself?"""
-    return view.always(*_STANDS) or (view.always(Act.READ) and no_other_end(view))
+    stands = view.always(*_STANDS) and not on_files(view)
+    return stands or (view.always(Act.READ) and no_other_end(view))
 
 
 def no_other_end(view: ProcessView) -> bool:
@@ -133,19 +198,25 @@ def no_other_end(view: ProcessView) -> bool:
 
 
 def _reads_from_child(one: RankView) -> bool:
-    """Does it read from a pipe without a name, which a process that it has started may fill?"""
+    """Does it read from a pipe or socket without a name, which a process that it has started may
+    fill?"""
     activity = one.view.looks[-1].activity
-    writers = [one for one in serving(one) if part_of(one.process) is not Part.HELPER]
+    writers = [
+        child
+        for child in serving(one)
+        if part_of(child.process) is not Part.HELPER or may_be_work(child.process)
+    ]
     if activity is None or not any(not _stands(child) for child in writers):
         return False
     file, wchan = activity.open_file or "", activity.wchan or ""
-    return file.startswith("pipe:") or (not file and wchan.startswith(("anon_pipe_", "pipe_")))
+    pipe = wchan.startswith(("anon_pipe_", "pipe_", "unix_stream_"))
+    return file.startswith(("pipe:", "socket:")) or (not file and pipe)
 
 
 def _loader_may_come(one: RankView) -> bool:
     """Data of a loader: do its workers wait for what comes by itself, the network mostly? Who has
     nothing to do reads from a pipe or waits for a lock."""
-    workers = serving(one)
+    workers = loading(one)
     if any(child.act is Act.SOCKET for child in workers):
         return True
     if any(_stands(child) or child.always(Act.SLEEP) for child in workers):
@@ -168,20 +239,18 @@ def _may_come(thread: ThreadStack, state: ThreadState | None) -> bool:
     found = thread_doing(thread)
     if not thread.frames or found.phase is Phase.LOADER:
         return False
-    if found.act is Act.OWN and state is not None:
-        return _waits_outside(state)
-    return found.act in _COMES
+    if found.act in _COMES or any(map(tries_again, found.frames)):
+        return True
+    if found.act is not Act.OWN:
+        return False
+    # Below a library that the table does not know C code may wait for anything.
+    if state is None or not state.wchan:
+        return found.below_library
+    asks = found.below_library and _of_library(found) and act_by_wchan(state.wchan) is Act.LOCK
+    return asks or _waits_outside(state)
 
 
 def _waits_outside(state: ThreadState) -> bool:
     if is_transport(state.name) or state.name.lower().startswith(_DRIVERS):
         return False
-    return act_by_wchan(state.wchan or "") in _COMES
-
-
-def _tries_again(frame: Frame) -> bool:
-    """Is it a call that tries something again and again, by its name?"""
-    if is_own(frame):
-        return any(word in plain_name(frame).lower() for word in _AGAIN)
-    path = library_path(frame.file)
-    return any(word in path for word in ("tenacity/", "backoff/", "urllib3/", "botocore/"))
+    return act_by_wchan(state.wchan or "") in _COMES or thread_waits_for_files(state)

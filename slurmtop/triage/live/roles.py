@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
-from slurmtop.triage.live.frames import Act, Phase
+from slurmtop.triage.live.frames import Act, Phase, tries_again
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.pace import is_long
 from slurmtop.triage.live.patience import (
     ends_by_itself,
     late,
+    loading,
     no_other_end,
+    on_files,
     serving,
-    threads_work,
+    threads_compute,
+    threads_get_on,
+    threads_moved,
 )
 from slurmtop.triage.live.view import ProcessView, RankView, World
 
@@ -34,6 +38,8 @@ _FOR_THREADS = frozenset({Act.LOCK, Act.POLL, Act.CHILD, Act.SOCKET})
 LONG_QUIET_S = 120.0
 #: GPUs that only wait for each other draw a fifth of their limit or less, whatever their use.
 WORKING_POWER = 0.4
+#: Threads that only watch over a process use less of a CPU than that.
+WATCHING_SHARE = 0.1
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
 
 
@@ -65,11 +71,13 @@ class Parts:
 
 def parts_of(world: World) -> Parts:
     """Each rank in its role. With a single look nobody is away."""
-    herd = _herd(world)
+    herd, watched = _herd(world), _watched(world)
     found: dict[Role, list[RankView]] = {role: [] for role in Role}
     for one in world.ranks:
-        role = role_of(world, one)
-        if role is Role.OPEN and _place(one.doing) in herd:
+        role = role_of(world, one, watched=watched)
+        # All that close down spin at one place for a while, and then are gone.
+        ends = one.doing.phase is Phase.TEARDOWN and not late(world)
+        if role is Role.OPEN and _place(one.doing) in herd and not ends:
             role = Role.SEEMS
         found[role].append(one)
     return Parts(
@@ -81,7 +89,8 @@ def parts_of(world: World) -> Parts:
     )
 
 
-def role_of(world: World, one: RankView) -> Role:
+def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
+    """``watched``: have most ranks a thread that uses a little of a CPU, whatever they do?"""
     view, motion = one.view, one.motion
     if not world.two or len(view.looks) < 2:
         return Role.OPEN
@@ -93,11 +102,16 @@ def role_of(world: World, one: RankView) -> Role:
     if motion is Motion.MOVED:
         return Role.OPEN if may_spin(world, one) else Role.WORKS
     if one.on_others:
-        return Role.WAITS if motion is Motion.STILL else Role.OPEN
+        # Who polls by a clock may have come by here again and again: only a long silence tells.
+        waits = motion is Motion.STILL or (motion is Motion.POLLS and late(world))
+        return Role.WAITS if waits else Role.OPEN
     if view.always(Act.DISK):
-        return Role.AWAY if motion is Motion.STILL else Role.OPEN
+        waits = on_files(view) and not late(world)
+        return Role.AWAY if motion is Motion.STILL and not waits else Role.OPEN
     if motion is Motion.STILL:
-        return _of_still(world, one)
+        return _of_still(world, one, watched)
+    if motion is Motion.POLLS:
+        return _of_polling(world, one, watched)
     if motion is Motion.LOOPS:
         # One long piece of work looks like this too: only a long silence tells.
         return Role.AWAY if _loops(view) and is_long(world.pace, world.live) else Role.OPEN
@@ -123,7 +137,21 @@ def draws_power(one: RankView) -> bool:
     return one.gpu_power is not None and one.gpu_power >= WORKING_POWER
 
 
-def _of_still(world: World, one: RankView) -> Role:
+def _of_polling(world: World, one: RankView, watched: bool) -> Role:
+    """It wakes up again and again at one place: in short sleeps between pieces of work, or only to
+    look whether something has come. A long silence tells that it does not come."""
+    doing = one.doing
+    again = any(map(tries_again, doing.frames))
+    paces = doing.by_stack and doing.act is Act.SLEEP and not again
+    if not late(world):
+        return Role.WORKS if paces else Role.OPEN
+    # NCCL polls as well where its waits block, and only the kernel shows that it does.
+    kernel_only = _told_by_kernel_only(doing) or doing.below_library
+    told = doing.by_stack and (again or not kernel_only)
+    return _of_still(world, one, watched) if told else Role.OPEN
+
+
+def _of_still(world: World, one: RankView, watched: bool) -> Role:
     view, doing = one.view, one.doing
     acts = {look.doing.act for look in view.looks}
     if doing.act in PERHAPS_ON_OTHERS:
@@ -132,13 +160,16 @@ def _of_still(world: World, one: RankView) -> Role:
         if acts <= _BY_KERNEL or stuck_workers(one) or acts == {Act.CHILD}:
             return _away(world, one)
         seems = acts == {Act.LOCK} and view.in_group and not _below_works(one)
-        return Role.SEEMS if seems and not threads_work(view) else Role.OPEN
+        return Role.SEEMS if seems and not _threads_matter(view, watched) else Role.OPEN
     if doing.act not in _BY_STACK:
         return Role.OPEN
     if _told_by_kernel_only(doing) and doing.act in (Act.LOCK, Act.SOCKET, Act.POLL):
         # A line of the program below which C code waits: it may be the wait for a collective.
-        seems = doing.act is Act.LOCK and view.in_group and not threads_work(view)
+        seems = doing.act is Act.LOCK and view.in_group and not _threads_matter(view, watched)
         return Role.SEEMS if seems else Role.OPEN
+    if doing.act is Act.LOCK and doing.below_library and doing.framework and late(world):
+        # Libraries that talk in groups by themselves have more calls than any table.
+        return Role.SEEMS if view.in_group else Role.OPEN
     return Role.OPEN if _below_unknown(world, one) else _away(world, one)
 
 
@@ -151,10 +182,28 @@ def _away(world: World, one: RankView) -> Role:
     if one.doing.act is Act.GIL:
         # Its other threads only wake up to see whether they get the interpreter.
         return Role.AWAY
-    if threads_work(one.view):
+    if one.doing.act in _FOR_THREADS:
         # A main thread that waits for its own threads works where they do.
-        return Role.WORKS if one.doing.act in _FOR_THREADS else Role.OPEN
+        if threads_compute(one.view) or threads_get_on(one.view):
+            return Role.WORKS
+        if threads_moved(one.view):
+            return Role.OPEN
+    elif threads_compute(one.view, WATCHING_SHARE):
+        return Role.OPEN
     return Role.OPEN if ends_by_itself(one) and not late(world) else Role.AWAY
+
+
+def _threads_matter(view: ProcessView, watched: bool) -> bool:
+    """May one that seems to wait for others be waiting for its own threads instead?"""
+    if threads_compute(view, WATCHING_SHARE):
+        return True
+    return threads_moved(view) or (threads_compute(view) and not watched)
+
+
+def _watched(world: World) -> bool:
+    """Does a thread of most ranks use a little of a CPU, as one does that measures and tells?"""
+    count = sum(threads_compute(one.view) for one in world.ranks)
+    return 2 * count > world.count
 
 
 def _told_by_kernel_only(doing: Doing) -> bool:
@@ -213,7 +262,7 @@ def stuck_workers(one: RankView) -> tuple[ProcessView, ...]:
         return ()
     return tuple(
         child
-        for child in one.below
+        for child in loading(one)
         if len(child.looks) > 1
         and all(look.doing.act in _STUCK_WORKER for look in child.looks)
         and child.motion is Motion.STILL

@@ -315,12 +315,17 @@ def _of_launch(
         host: Tree({one.pid: one.process for one in those}, {})
         for host, those in whole.others.items()
     }
+    keys = {one.process.key for one in ranks}
     busy = _on_gpus(newest, ranks, "util_percent")
     power = [_on_gpus(one, ranks, "power_share") for one in whole.live.samples[-2:]]
     found = []
     for one in ranks:
         view = views[one.process.key]
         below = trees[view.host].below(one.process)
+        # Lightning's first rank starts the others: they serve nobody, nor does what is below them.
+        sisters = [child for child in below if child.key in keys]
+        theirs = {child.key for each in sisters for child in trees[view.host].below(each)}
+        below = [child for child in below if child.key not in keys | theirs]
         found.append(
             RankView(
                 told=one,

@@ -14,7 +14,13 @@ from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.view import RankView, World, worlds_of
 from slurmtop.ui.present.where_ranks import RankRow
 
-_MOVED = {Motion.MOVED: True, Motion.STILL: False, Motion.LOOPS: False, Motion.UNKNOWN: None}
+_MOVED = {
+    Motion.MOVED: True,
+    Motion.STILL: False,
+    Motion.LOOPS: False,
+    Motion.POLLS: None,
+    Motion.UNKNOWN: None,
+}
 _LOOPS = "in a loop"
 
 

@@ -391,7 +391,7 @@ def _env(a: Build, rank: int, local: int, node: int) -> tuple[tuple[str, str], .
     if a.launcher == "mpirun":
         own |= {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(a.size)}
         own |= {"OMPI_COMM_WORLD_LOCAL_RANK": str(local)}
-    if a.launcher == "srun":
+    if a.launcher in ("srun", "tasks"):
         own |= {"SLURM_PROCID": str(rank), "SLURM_NTASKS": str(a.world or a.size)}
         own |= {"SLURM_LOCALID": str(local), "SLURM_STEP_NUM_TASKS": str(a.size)}
     if a.launcher in ("torchrun", "srun"):

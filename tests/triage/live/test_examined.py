@@ -12,11 +12,14 @@ from tests.triage.live.examined_at_work import at_work
 from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
 from tests.triage.live.examined_hangs import with_stacks
+from tests.triage.live.examined_launches import launched
 from tests.triage.live.examined_less import less
 from tests.triage.live.examined_odd import odd
+from tests.triage.live.examined_patience import patience
 from tests.triage.live.examined_second import elsewhere
 from tests.triage.live.examined_second_well import not_a_fault
 from tests.triage.live.examined_third import third
+from tests.triage.live.examined_threads import threads
 from tests.triage.live.examined_well import well
 
 #: How often something is taken away from each.
@@ -29,7 +32,10 @@ CASES = (
     *elsewhere(),
     *not_a_fault(),
     *third(),
+    *patience(),
+    *threads(),
     *at_work(),
+    *launched(),
 )
 
 #: With more nodes it is the same and takes longer.

@@ -428,9 +428,14 @@ def test_a_launcher_that_never_came_up() -> None:
     hosts = ("gpu01", "gpu02", "gpu03", "gpu04")
     more = tuple(agent(host) for host in hosts if host != "gpu03")
     more += (process("gpu03", 4100, ("sleep", "900")), *map(daemon, hosts))
-    verdict = sure([], agents=False, more=more, hosts=hosts)
+    quiet = LogMotion(grew=False, quiet_s=400.0)
+    verdict = sure([], agents=False, more=more, hosts=hosts, log=quiet)
     assert (verdict.state, verdict.cls) == (State.HUNG, "rendezvous-timeout")
     assert named(verdict) == {(None, "gpu03")}
+    soon = sure([], agents=False, more=more, hosts=hosts)
+    assert (soon.state, soon.cls) == (State.UNKNOWN, None)
+    assert "no launcher on gpu03 yet" in soon.summary
+    assert not soon.culprits
 
 
 def test_all_launchers_there_and_no_rank_yet_is_nothing_to_say() -> None:

@@ -12,6 +12,7 @@ from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.pace import is_long, wait_text
 from slurmtop.triage.live.patience import LATE_S, ends_by_itself, late, until_late
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
+from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import RankView, World
 
 #: A GPU that waits for another one is busy with that: at most so many per cent is rest.
@@ -128,6 +129,8 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
         summary += f"; {wait_text(world.pace, world.live)}"
     hung = len(parts.waiting) == world.count > 1
     hung = hung and not (starting or sends or comes or short)
+    # Tasks that never meet wait each for its own.
+    hung = hung and not apart(world)
     return LiveFinding(
         cls="watchdog-timeout-unattributed" if hung else None,
         state=State.HUNG if hung else State.UNKNOWN,

@@ -21,6 +21,7 @@ from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.patience import ends_by_itself, late, threads_work
 from slurmtop.triage.live.roles import Parts, may_spin, parts_of, stuck_workers
+from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import RankView, World
 
 _BY_ACT = {
@@ -51,6 +52,8 @@ def find(world: World) -> Iterable[LiveFinding]:
         return
     parts = parts_of(world)
     stands = [one for one in parts.away if one.doing.act in _STANDS]
+    if apart(world) and len(stands) < world.count:
+        return
     if stands:
         # Most of the others wait, or may: else it goes on without them.
         waiting = len(parts.waiting) + sum(may_spin(world, one) for one in parts.open)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from slurmtop.model.job import Job
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.text import visible
-from slurmtop.model.units import plural
+from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Collective, Confidence, Culprit, Evidence, State
 from slurmtop.triage.live.finding import (
     LiveFinding,
@@ -19,11 +19,13 @@ from slurmtop.triage.live.finding import (
     ranks_of,
     waiting_proof,
 )
-from slurmtop.triage.live.frames import Act, Phase
-from slurmtop.triage.live.patience import ends_by_itself, late
-from slurmtop.triage.live.roles import Parts, Role, may_spin, parts_of, role_of
+from slurmtop.triage.live.frames import Act, Phase, is_own, phase_of
+from slurmtop.triage.live.pace import is_long
+from slurmtop.triage.live.patience import LATE_S, ends_by_itself, late, transport_works
+from slurmtop.triage.live.roles import Parts, Role, draws_power, may_spin, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
 from slurmtop.triage.live.rules.kernel import killed_for_memory
+from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import ProcessView, RankView, World
 from slurmtop.triage.programs import Part, option_of, part_of
 
@@ -61,6 +63,9 @@ def without_process(world: World) -> tuple[int, ...]:
     numbers = [one.rank for one in world.ranks]
     size = world.size
     if size is None or None in numbers or not world.seen_whole or size > 1 << 20:
+        return ()
+    if apart(world):
+        # Tasks that wait for nobody end one by one.
         return ()
     if any(not _complete(world, host) for host in world.live.hosts):
         return ()
@@ -183,7 +188,12 @@ def _closing(world: World, parts: Parts) -> Iterable[LiveFinding]:
     """All processes are there, and all are closing down: one of them does not get through."""
     if parts.works or len(parts.open) > 0 or not world.ranks or parts.away:
         return
-    if not all(one.doing.phase is Phase.TEARDOWN for one in world.ranks):
+    if not all(_at_its_end(world, one) for one in world.ranks):
+        return
+    # A step of GPUs, or data on its way, takes its time.
+    if not is_long(world.pace, world.live) or any(map(draws_power, world.ranks)):
+        return
+    if any(transport_works(one.view) for one in world.ranks) and not late(world):
         return
     yield LiveFinding(
         cls="teardown-hang",
@@ -192,6 +202,18 @@ def _closing(world: World, parts: Parts) -> Iterable[LiveFinding]:
         summary=f"all {plural(len(world.ranks), 'rank')} are stuck in closing down",
         shown=waiting_proof(world.ranks),
     )
+
+
+def _at_its_end(world: World, one: RankView) -> bool:
+    """Does it close down for certain: after the last step by a log, or in a call of a library that
+    is for that alone? A function of the program may clean up anything, and a thread that no Python
+    code has started says nothing of the program."""
+    if one.doing.phase is not Phase.TEARDOWN:
+        return False
+    if world.finished:
+        return True
+    ends = any(phase_of(one) is Phase.TEARDOWN and not is_own(one) for one in one.doing.frames)
+    return ends and not one.doing.helper
 
 
 # In the midst of it
@@ -210,6 +232,11 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
     cls = "host-oom" if killed and len(unseen) == 1 else "missing-rank"
     seen = {one.rank for one in world.first_ranks}
     more = " any more" if seen.issuperset(unseen) else ""
+    if not more and not killed and (starting or world.pace is None):
+        age = _age_s(world, [one.view.process for one in parts.waiting])
+        if _may_come(world, age) if starting else age is not None and age < LATE_S:
+            yield _not_yet(f"{who}{place} {has} not come yet; {waits}", age, parts.waiting)
+            return
     reason = f"has no process{more}"
     summary = f"{who}{place} {has} no process{more}; {waits}"
     if starting:
@@ -232,6 +259,41 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
             missing_ranks=tuple(unseen),
         ),
     )
+
+
+def _age_s(world: World, processes: Iterable[NodeProcess]) -> float | None:
+    """Seconds since the youngest of ``processes`` was started; None where that is not known."""
+    ages = [
+        (probe.at - one.started_at).total_seconds()
+        for one in processes
+        if one.started_at is not None and (probe := world.probe(one.host)) is not None
+    ]
+    return min(ages, default=None)
+
+
+def _may_come(world: World, age: float | None) -> bool:
+    """May who was never seen still be on its way: a node that is slow to load the program, an image
+    that is being pulled? ``age``: for how many seconds the others can have waited at most; they
+    wait no longer than the log is quiet either."""
+    quiet = world.live.log.quiet_s
+    return min((one for one in (age, quiet) if one is not None), default=0.0) < LATE_S
+
+
+def _not_yet(summary: str, age: float | None, waiting: Sequence[RankView]) -> LiveFinding:
+    return LiveFinding(
+        state=State.UNKNOWN,
+        weight=Weight.MISSING,
+        summary=summary + _until(age),
+        shown=waiting_proof(waiting),
+        confidence=Confidence.LOW,
+    )
+
+
+def _until(age: float | None) -> str:
+    least = ago_text(LATE_S)
+    if age is None or age >= LATE_S:
+        return f": look again once the log is quiet for {least}"
+    return f", started {ago_text(age)} ago: a start may take minutes, look again {least} after it"
 
 
 def _host_of(world: World, rank: int) -> str | None:
@@ -288,17 +350,23 @@ def _no_rank_yet(world: World) -> Iterable[LiveFinding]:
         # Ranks ran at the first look: it is between two attempts, or about to end.
         return
     busy = [host for host in without if _works(world, host)]
-    named = 2 * len(without) < len(hosts) and not busy
+    age = _age_s(world, [one for those in world.agents.values() for one in those])
+    early = _may_come(world, age)
+    hung = not busy and not early
+    named = 2 * len(without) < len(hosts) and hung
     words = ", ".join(visible(host) for host in without[:4])
     agents = len(world.agents)
     shown = [process_evidence(view, "all that runs there") for view in _alone(world, without[0])]
     host, those = next(iter(world.agents.items()))
     text = f"{plural(agents, 'node')} {'has' if agents == 1 else 'have'} a launcher that waits"
+    summary = f"no launcher came up on {words}, and the others wait for it: no rank runs yet"
+    if early:
+        summary = f"no launcher on {words} yet, and the others wait for it{_until(age)}"
     yield LiveFinding(
-        cls="rendezvous-timeout",
-        state=State.UNKNOWN if busy else State.HUNG,
+        cls="rendezvous-timeout" if hung else None,
+        state=State.HUNG if hung else State.UNKNOWN,
         weight=Weight.MISSING,
-        summary=f"no launcher came up on {words}, and the others wait for it: no rank runs yet",
+        summary=summary,
         culprits=tuple(
             Culprit(host=one, reason="no launcher and no rank runs there") for one in without
         )

@@ -13,7 +13,8 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
+from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, draws_power, parts_of
+from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import ProcessView, World, all_stopped
 
 #: Silent nodes that are told one by one.
@@ -24,7 +25,7 @@ _NOT_OF_THE_JOB = ("slurmstepd", "sshd", "slurmd")
 
 def find(world: World) -> Iterable[LiveFinding]:
     parts = parts_of(world)
-    if parts.works or world.live.log.new_steps or not world.two:
+    if parts.works or world.live.log.new_steps or not world.two or apart(world):
         return
     yield from _frozen(world, parts)
     yield from _silent(world, parts)
@@ -95,7 +96,9 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
     if len(silent) > _LISTED:
         words += f" and {len(silent) - _LISTED} more nodes"
     waits = f"{ranks_of(parts.waiting)} wait"
-    if len(silent) == 1 and lost:
+    # Whose GPU computes waits for no other node.
+    computes = [one for one in parts.waiting if draws_power(one)]
+    if len(silent) == 1 and lost and not computes:
         slurm = node_evidence(world, lost[0], "Slurm cannot reach it either")
         reason = "it answers neither us nor Slurm"
         down = "DOWN" in dict(world.live.node_states)[lost[0]].upper()
@@ -113,10 +116,13 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
     quiet = world.live.log.quiet_s or 0.0
     surely = [one for one in parts.waits if "barrier" not in (one.doing.op or "barrier")]
     hung = len(silent) == 1 and 2 * len(surely) > world.count > 2 and quiet >= LONG_QUIET_S
+    summary = f"{waits}, and {words} did not answer us: who is waited for cannot be seen"
+    if computes:
+        summary += f"; the GPUs of {ranks_of(computes)} draw the power of work"
     yield LiveFinding(
-        state=State.HUNG if hung else State.UNKNOWN,
+        state=State.HUNG if hung and not computes else State.UNKNOWN,
         weight=Weight.ALIKE,
-        summary=f"{waits}, and {words} did not answer us: who is waited for cannot be seen",
+        summary=summary,
         shown=waiting_proof(parts.waiting),
         missing=missing,
     )

@@ -250,7 +250,7 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     if len(spin) > 1 and first in spin:
         act = f"and {len(spin) - 1} more use CPUs, as who waits for a GPU does too"
     until = f"; {wait_text(world.pace, world.live)}" if may_loop(world, first) else ""
-    if first.motion is Motion.STILL and ends_by_itself(first) and not late(world):
+    if first.motion in (Motion.STILL, Motion.POLLS) and ends_by_itself(first) and not late(world):
         until = f"; {until_late(world)}"
     return LiveFinding(
         state=State.UNKNOWN,

@@ -1,0 +1,65 @@
+"""Whether the ranks of a world belong together, or are tasks that never meet. Pure.
+
+The number of a task says nothing of that: srun numbers the tasks of a sweep, or the parts of a long
+list, as it does the ranks of a training, and so does the PMI that it may bring along.
+"""
+
+from slurmtop.model.process import Rung
+from slurmtop.triage.identity import Source, identity_of, slurm_identity
+from slurmtop.triage.live.frames import library_path
+from slurmtop.triage.live.view import RankView, World
+
+#: What only runs where ranks talk to each other.
+_MEETING = (
+    "torch/nn/parallel/distributed.py",
+    "torch/distributed/fsdp/",
+    "deepspeed/runtime/zero/",
+    "megatron/core/",
+)
+
+
+def apart(world: World) -> bool:
+    """Are its ranks tasks of one srun, of which nothing shows that any ever waits for another?
+
+    What shows it: names that only a launcher of one training sets, or the stack of one that waits
+    for others. Who is in no group misses nobody, and nobody waits for it.
+    """
+    if world.count < 2 or all(map(_named, world.ranks)) or _started_by_one(world):
+        return False
+    return not any(map(_meets, world.ranks))
+
+
+def _started_by_one(world: World) -> bool:
+    """Has one of them started another? Lightning's first rank does, and bears no names itself."""
+    pids = {(one.host, one.view.pid) for one in world.ranks}
+    return any((one.host, one.view.process.ppid) in pids for one in world.ranks)
+
+
+def _named(one: RankView) -> bool:
+    """Does its environment name it as one of a group, or was it found by what it does?"""
+    if one.told.rung is not Rung.ENVIRONMENT or one.view.process.env is None:
+        return True
+    who = identity_of(one.view.process)
+    if who is None or who.rank != one.rank:
+        # One number that was set once for all tasks is none.
+        return False
+    if who.source is not Source.MPI:
+        return who.source is not Source.SLURM
+    # An mpirun starts more of them than there are tasks of its step.
+    task = slurm_identity(one.view.process, dict(one.view.process.env))
+    return task is None or task.world_size != who.world_size or _by_mpirun(one)
+
+
+def _by_mpirun(one: RankView) -> bool:
+    names = ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID")
+    return any(one.view.process.variable(name) is not None for name in names)
+
+
+def _meets(one: RankView) -> bool:
+    """Was it seen where it waits for others, or in what only runs among several?"""
+    doings = [look.doing for look in one.view.looks]
+    return any(
+        doing.on_others
+        or any(part in library_path(frame.file) for frame in doing.frames for part in _MEETING)
+        for doing in doings
+    )
