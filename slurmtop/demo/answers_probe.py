@@ -81,7 +81,7 @@ def _where(view: View, one: Process, now: Doing) -> list[str]:
     if one.kind is Kind.RANK and one.job.spec.gpus:
         version = "nvidia_nccl_cu12-2.27.5.dist-info"
         out.append(f"Q {one.pid} nccl {_NCCL}\x01{version}")
-        out.append(f"Q {one.pid} torch {_TORCH}\x01__version__ = '2.6.0+cu124'")
+        out.append(f"Q {one.pid} torch {_TORCH}\x01torch-2.6.0+cu124.dist-info")
     return out
 
 

@@ -123,6 +123,17 @@ libs='{ p = $0; sub(/\/.*/, "", p); path = substr($0, index($0, ": ") + 2)
   if (path in seen || path ~ /[^ -~]/) next
   seen[path] = 1; lib = path ~ /libtorch/ ? "torch" : path ~ /rccl/ ? "rccl" : "nccl"
   if (copies[lib]++ < @COPIES@) print p, lib, path }'
+# $1 a process, $2 a folder in which it has such a library (its own path, behind all links), then
+# what the names of folders there begin with: the last one that fits. No file is opened: what lies
+# there is the owner's, and we may be root. Nor is a link followed: the folder that we are in then
+# must be called as it was. Run with a limit of time, and with one of memory for a folder of millions.
+beside='ulimit -v 262144 2>/dev/null
+  cd "$1/root$2" 2>/dev/null && [ "$(readlink /proc/self/cwd)" = "$2" ] || exit 0
+  shift; shift; found=
+  for begin do for at in "$begin"*.dist-info "$begin"*.egg-info; do
+    case $at in *[!A-Za-z0-9._+-]*) ;; *) found=$at ;; esac
+  done; done
+  printf %.100s "$found"'
 """.strip()
 
 #: The parts that run in the background.
@@ -191,16 +202,14 @@ libraries() {
   [ $# -gt 0 ] || return 0
   $lim grep -asHoE ' /.*/lib(nccl|rccl|torch_cpu)[.-][^/]*$' $(printf '%s/maps ' "$@") |
     head -c 4194304 | awk "$libs" | while read -r p lib path; do
-    case $lib in
-    torch)
-      text=$($lim grep -am 1 '^__version__' "$p/root${path%/lib/*}/version.py" 2>/dev/null) ;;
-    *)
-      text=
-      for at in "$p/root${path%/nvidia/nccl/*}"/nvidia_nccl*.dist-info; do
-        [ -e "$at" ] && text=${at##*/}
-      done ;;
+    case $path in
+    /*/torch/lib/*) set -- "${path%/torch/lib/*}" torch- ;;
+    /*/nvidia/nccl/*) set -- "${path%/nvidia/nccl/*}" nvidia_nccl ;;
+    *) set -- ;;
     esac
-    printf 'Q %s %s %s\001%.100s\n' "$p" "$lib" "$path" "$text"
+    text=
+    [ $# = 0 ] || text=$($lim sh -c "$beside" sh "$p" "$@" </dev/null)
+    printf 'Q %s %s %s\001%s\n' "$p" "$lib" "$path" "$text"
   done
 }
 """

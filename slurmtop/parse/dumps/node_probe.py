@@ -17,7 +17,7 @@ print has a letter before each line too, so none of it can be taken for another 
     h 4711 4712 futex_do_wait
     o 4711 /sys/fs/cgroup /system.slice/slurmstepd.scope/job_77/step_0/user/task_0
     O /sys/fs/cgroup/system.slice/slurmstepd.scope/job_77/memory.events:oom_kill 1
-    Q 4711 torch /venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so^A__version__ = '2.4.0'
+    Q 4711 torch /venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so^Atorch-2.4.0.dist-info
     K [Mon May  5 10:00:01 2031] python[4711]: segfault at 0 ip 00007f13 sp 00007ffd error 4
     F kernel 0
     end
@@ -77,7 +77,7 @@ _NO_LIMIT = 1 << 60
 _ROOT, _ROOT_V1 = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
 _MEMORY = re.compile(r"(?P<dir>/sys/fs/cgroup/.{1,1000})/memory\.(?P<file>\w{1,40}):(?P<text>.*)")
 _CPUS = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
-_TORCH = re.compile(r"__version__\s*(?::\s*str\s*)?=\s*['\"](?P<v>[0-9][\w.+-]{0,60})['\"]")
+_TORCH = re.compile(r"torch-(?P<v>[0-9][\w.+]{0,60})(?:-py[\d.]{1,6})?\.(?:dist|egg)-info")
 _SO_VERSION = re.compile(r"/lib(?:nccl|rccl)\.so\.(?P<v>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)$")
 _DIST = re.compile(r"nvidia_nccl(?:_cu\d{1,3})?-(?P<v>[0-9][\w.+]{0,40})\.dist-info")
 

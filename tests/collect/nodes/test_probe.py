@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -262,6 +263,69 @@ def test_a_node_without_timeout(node: Node, children: Children) -> None:
     assert doing.second.cpu_ticks is not None
     assert fate(probe, "gpus") is Fate.NOT_ASKED
     assert probe.gpus is None
+
+
+_MAPS = """
+import mmap, sys
+files = [open(path, 'rb') for path in sys.argv[1:]]
+held = [mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) for file in files]
+"""
+
+
+def _library(site: Path, where: str, info: str) -> str:
+    """A file in ``site`` that is mapped like a library, and the folder that tells its version."""
+    path = site / where
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(4096))
+    (site / info).mkdir()
+    return str(path)
+
+
+def test_versions_of_libraries_are_told(node: Node, children: Children, tmp_path: Path) -> None:
+    site = tmp_path / "site packages"
+    torch = _library(site, "torch/lib/libtorch_cpu.so", "torch-2.4.0+cu124.dist-info")
+    nccl = _library(site, "nvidia/nccl/lib/libnccl.so.2", "nvidia_nccl_cu12-2.21.5.dist-info")
+    (site / "torch_scatter-9.9.dist-info").mkdir()
+    (site / "torch-8.8\nS 1 1 1 S forged.dist-info").mkdir()
+    pid = children.python(_MAPS, torch, nccl)
+    probe, answer = node.look()
+    told = {(one.pid, one.name, one.version) for one in probe.libraries}
+    assert told == {(pid, "torch", "2.4.0+cu124"), (pid, "nccl", "2.21.5")}
+    assert b"forged" not in answer
+
+
+def test_no_file_of_the_job_is_opened_and_no_link_of_it_followed(
+    node: Node, children: Children, tmp_path: Path
+) -> None:
+    """Whoever looks may be root, and a link of the job's owner may lead to any device or pipe."""
+    plain, moved = tmp_path / "plain", tmp_path / "moved"
+    first = _library(plain, "torch/lib/libtorch_cpu.so", "torch-1.1.1.dist-info")
+    second = _library(moved, "torch/lib/libtorch_cpu.so", "torch-2.2.2.dist-info")
+    # Where the second one was, a link leads to another place once it runs.
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "torch-3.3.3.dist-info").mkdir(parents=True)
+    for name in ("version.py", "../torch-1.1.2.dist-info"):
+        os.mkfifo(plain / "torch" / name)
+    children.python(_MAPS, first, second)
+    shutil.rmtree(moved)
+    moved.symlink_to(elsewhere)
+    opened: list[str] = []
+
+    def write(path: Path) -> None:
+        with path.open("wb"):
+            opened.append(path.name)
+
+    pipes = [plain / "torch/version.py", plain / "torch-1.1.2.dist-info"]
+    writers = [threading.Thread(target=write, args=(pipe,)) for pipe in pipes]
+    for writer in writers:
+        writer.start()
+    probe, _ = node.look()
+    told = tuple(opened)
+    for pipe, writer in zip(pipes, writers, strict=True):
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        writer.join(5)
+    assert told == ()
+    assert [one.version for one in probe.libraries] == ["1.1.2"]
 
 
 def test_no_secret_leaves_the_node(node: Node, children: Children, tmp_path: Path) -> None:

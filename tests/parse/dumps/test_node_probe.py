@@ -94,7 +94,7 @@ def test_all_of_one_process() -> None:
             "h 4711 futex_do_wait",
             "h 4712 0",
             f"o /sys/fs/cgroup {GROUP}",
-            "Q torch /v/torch/lib/libtorch_cpu.so\x01__version__ = '2.4.0+cu124'",
+            "Q torch /v/torch/lib/libtorch_cpu.so\x01torch-2.4.0+cu124.dist-info",
             "Q nccl /v/nvidia/nccl/lib/libnccl.so.2\x01nvidia_nccl_cu12-2.21.5.dist-info",
         ),
         f"O /sys/fs/cgroup{GROUP}/memory.events:oom_kill 2",
