@@ -5,9 +5,11 @@ which prints what ``parse/dumps/stack_tools.py`` reads. Looked at in this order:
 name, what lies beside slurmtop's own Python (nodes mostly see the same file system), the system's
 folders, and the folders that processes of the job have in their own ``PATH``.
 
-What is run is the file behind all links, and only where it is a regular file for this machine,
-owned by root or by us, and nobody else may write to it or replace it. By root, and through
-``sudo``, only root's own files in root's own folders are run: a job's environment is its user's.
+What is run is the file behind all links, and only where it is a regular file for this machine, and
+it and every folder down to it belong to root or to us and may be written to by nobody else. So
+nobody else can put another file in its place, neither before nor after it was looked at. By root,
+and through ``sudo``, only root's own files in root's own folders are run: a job's environment is
+its user's.
 """
 
 import sys
@@ -42,16 +44,14 @@ tool_may_run() {
   [ "$1" = 0 ] || { [ "$tool_as" != root ] && [ "$1" = "$tool_me" ]; } || return 1
   why=writable
   case $2 in *[2367]?|*[2367]) return 1;; esac
+  # A sticky folder counts as open: who may make files in it may have made this one's folder.
   why=folder
   while [ -n "$tool_at" ]; do
     tool_at=${tool_at%/*}
     set -- $(stat -c '%u %a' "${tool_at:-/}" 2>/dev/null)
     [ $# = 2 ] || return 1
-    case $2 in [1357]???) ;; *[2367]) return 1;; esac
-    if [ "$tool_as" = root ]; then
-      [ "$1" = 0 ] || return 1
-      case $2 in [1357]???) ;; *[2367]?) return 1;; esac
-    fi
+    [ "$1" = 0 ] || { [ "$tool_as" != root ] && [ "$1" = "$tool_me" ]; } || return 1
+    case $2 in *[2367]?|*[2367]) return 1;; esac
   done
   why=machine
   set -- "$(uname -m):$(head -c 20 "$real" 2>/dev/null | od -An -v -tx1 | tr -d ' \n')"

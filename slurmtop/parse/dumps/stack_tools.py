@@ -28,7 +28,7 @@ _MOST_LINES = 500
 _LEFT: dict[str, tuple[str, str]] = {
     "owner": ("belongs neither to root nor to you", ""),
     "writable": ("may be written to by others", "chmod go-w {path}"),
-    "folder": ("lies in a folder where others may replace it", ""),
+    "folder": ("lies below a folder where others may replace it", ""),
     "kind": ("is no regular file", ""),
     "mode": ("may not be executed", "chmod u+x {path}"),
     "machine": ("is not made for this machine ({arch})", ""),

@@ -4,13 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmtop.collect.nodes.stack_tools import FRAGMENT, TOOL, first_tools, tool_words
+from slurmtop.collect.nodes.stack_tools import CHECK, FRAGMENT, TOOL, first_tools, tool_words
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.stacks import StackTool
 from slurmtop.parse.dumps.stack_tools import parse_stack_tools
@@ -31,17 +33,32 @@ def _find(
     return parse_stack_tools(done.stdout.split(b"\n"), "gpu01")
 
 
+def _is_safe(folder: Path) -> bool:
+    """Does it, and all above it, belong to root or to us, and may nobody else write there?"""
+    found = [one.stat() for one in (folder, *folder.parents)]
+    return all(one.st_uid in (0, os.geteuid()) and not one.st_mode & 0o022 for one in found)
+
+
 @pytest.fixture
-def tool(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that nobody else can put anything into; folders for tests mostly lie in an open one."""
+    places = (tmp_path, Path(__file__).parent, Path.home(), Path("/run"))
+    place = next((p.resolve() for p in places if p.is_dir() and _is_safe(p.resolve())), None)
+    if place is None or not os.access(place, os.W_OK):
+        pytest.skip("every folder here is open to others")
+    with tempfile.TemporaryDirectory(dir=place, prefix="slurmtop-test-") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def tool(folder: Path) -> Path:
     """A copy of py-spy in a folder of one's own."""
     if not _PY_SPY.exists():
         pytest.skip("no py-spy beside this Python")
-    path = tmp_path / TOOL
+    path = folder / "bin" / TOOL
+    path.parent.mkdir()
     shutil.copy(_PY_SPY, path)
     path.chmod(0o755)
-    done = _find(f"any:{path}")
-    if done[0] == () and done[1] is not None and "may replace it" in done[1].sentence:
-        pytest.skip("the folder of the tests is open to others")
     return path
 
 
@@ -80,8 +97,10 @@ def _spoil(tool: Path, how: str) -> None:
         tool.chmod(0o775)
     elif how == "world":
         tool.chmod(0o757)
-    elif how == "folder":
-        tool.parent.chmod(0o777)
+    elif how.startswith("folder "):
+        tool.parent.chmod(int(how.removeprefix("folder "), 8))
+    elif how == "above":
+        tool.parent.parent.chmod(0o2775)
     elif how == "script":
         tool.write_text("#!/bin/sh\necho py-spy 0.4.3\n")
     elif how == "machine":
@@ -99,7 +118,11 @@ def _spoil(tool: Path, how: str) -> None:
     [
         ("group", "may be written to by others", "chmod go-w {tool}"),
         ("world", "may be written to by others", "chmod go-w {tool}"),
-        ("folder", "in a folder where others may replace it", ""),
+        ("folder 777", "below a folder where others may replace it", ""),
+        ("folder 1777", "below a folder where others may replace it", ""),
+        ("folder 775", "below a folder where others may replace it", ""),
+        ("folder 757", "below a folder where others may replace it", ""),
+        ("above", "below a folder where others may replace it", ""),
         ("script", "is not made for this machine", ""),
         ("machine", "is not made for this machine", ""),
         ("other program", "does not run there", "{tool} --version"),
@@ -109,7 +132,6 @@ def _spoil(tool: Path, how: str) -> None:
 def test_what_is_left_aside_is_told(tool: Path, how: str, says: str, copy: str) -> None:
     _spoil(tool, how)
     found, failure = _find(f"any:{tool}")
-    tool.parent.chmod(0o700)
     assert found == ()
     assert failure is not None
     assert says in failure.sentence
@@ -124,6 +146,29 @@ def test_nothing_of_somebody_else_is_run_and_root_runs_only_its_own(tool: Path) 
     assert found == ()
     assert failure is not None
     assert "belongs neither to root nor to you" in failure.sentence
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
+@pytest.mark.parametrize("whose", ["folder", "above"])
+def test_what_lies_below_a_folder_of_somebody_else_is_not_run(
+    folder: Path, tool: Path, shell: str, whose: str
+) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"no {shell} here")
+    me, another = 65_534, 65_533
+    os.chown(folder, me, -1)
+    os.chown(tool.parent, me, -1)
+    os.chown(tool, me, -1)
+    asked = f'{CHECK}\ntool_may_run "$1" {me}; echo $? $why'
+
+    def may_run() -> str:
+        argv = [*shell.split(), "-c", asked, "test", str(tool)]
+        return subprocess.run(argv, capture_output=True, check=True, text=True).stdout.strip()
+
+    assert may_run() == "0"
+    os.chown(folder if whose == "above" else tool.parent, another, -1)
+    assert may_run() == "1 folder"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
