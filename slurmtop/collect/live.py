@@ -14,7 +14,7 @@ from slurmtop.collect.log_facts import newer_log_facts
 from slurmtop.collect.log_motion import motion
 from slurmtop.collect.node_states import read_node_states
 from slurmtop.collect.nodes.probe import read_probe
-from slurmtop.collect.nodes.stacks import read_stacks
+from slurmtop.collect.nodes.stacks import AT_ONCE, read_stacks
 from slurmtop.collect.one_look import OneLook, all_within, happens, rank_like
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job, Phase
@@ -297,10 +297,13 @@ class LiveLook:
             one for one in processes if one.state == "D" and self._not_in_vain(look, one)
         )
         others = tuple(one for one in processes if one.state != "D")
-        for these, what in ((others, "stacks"), (waiting, "stacks of what waits")):
+        both = ((others, "stacks"), (waiting, "stacks of what waits"))
+        at_once = AT_ONCE // sum(1 for these, _ in both if these) if processes else 0
+        for these, what in both:
             if these:
                 name = f"{what} {look.number} of {host}"
-                look.reading.append(spawn(self._stacks(look, probe, these), name=name))
+                reading = self._stacks(look, probe, these, at_once)
+                look.reading.append(spawn(reading, name=name))
 
     def _refused(self, host: str) -> dict[tuple[str, int, int], ProcessStacks]:
         """What was refused in the look before is not asked for again."""
@@ -314,10 +317,10 @@ class LiveLook:
         return not before or any(one.key == process.key and one.failure is None for one in read)
 
     async def _stacks(
-        self, look: OneLook, probe: NodeProbe, processes: Sequence[NodeProcess]
+        self, look: OneLook, probe: NodeProbe, processes: Sequence[NodeProcess], at_once: int
     ) -> None:
         found = await read_stacks(
-            self._runner, self._clock, probe.host, processes, probe.stack_tools
+            self._runner, self._clock, probe.host, processes, probe.stack_tools, at_once=at_once
         )
         look.stacks.setdefault(probe.host, []).extend(found)
         self._know(often=True)

@@ -44,7 +44,6 @@ class ProcessStacks:
     start_ticks: int
     at: datetime
     threads: tuple[ThreadStack, ...] = ()
-    native: bool = False
     failure: Failure | None = None
 
     @property

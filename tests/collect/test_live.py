@@ -11,6 +11,7 @@ from slurmtop.collect import live
 from slurmtop.collect.clock import cancel_and_wait, spawn
 from slurmtop.collect.live import LiveLook, LookSettings, look_live, nodes_to_look_at
 from slurmtop.collect.live_fates import fates_of
+from slurmtop.collect.nodes.stacks import AT_ONCE
 from slurmtop.model.facts import JobFacts, LogFacts, LogLine, LogStatus, Progress
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import Job
@@ -86,6 +87,10 @@ class Nodes:
         self.tools: tuple[StackTool, ...] = (TOOL,)
         self.stacks_fail: dict[str, Failure] = {}
         self.letters: dict[str, str] = {}
+        self.beside: dict[str, str] = {}
+        """The state of a second rank."""
+        self.readers: dict[str, int] = {}
+        self.most_readers = 0
         self.how: list[dict[str, Any]] = []
         self.gone_after: int | None = None
         """Their processes are gone after so many looks."""
@@ -118,8 +123,15 @@ class Nodes:
             env=(("RANK", str(number)), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "0")),
         )
         gone = self.gone_after is not None and len(self.probed) > self.gone_after
-        looked = NodeProcesses(host=host, at=at, processes=() if gone else (rank,))
+        looked = NodeProcesses(host=host, at=at, processes=() if gone else self._with_another(rank))
         return NodeProbe(host=host, at=at, processes=looked, stack_tools=self.tools)
+
+    def _with_another(self, rank: NodeProcess) -> tuple[NodeProcess, ...]:
+        state = self.beside.get(rank.host)
+        if state is None:
+            return (rank,)
+        env = (*rank.env[1:], ("RANK", f"{rank.pid}")) if rank.env is not None else None
+        return rank, replace(rank, pid=rank.pid + 500, state=state, env=env)
 
     async def stacks(
         self,
@@ -129,10 +141,15 @@ class Nodes:
         processes: Sequence[NodeProcess],
         tools: Any,
         *,
-        native: bool = False,
+        at_once: int,
     ) -> tuple[ProcessStacks, ...]:
+        self.readers[host] = self.readers.get(host, 0) + at_once
+        self.most_readers = max(self.most_readers, self.readers[host])
         self.stacked.append((host, tuple(one.pid for one in processes)))
-        await self.clock.sleep(self.stacks_took_s(processes))
+        try:
+            await self.clock.sleep(self.stacks_took_s(processes))
+        finally:
+            self.readers[host] -= at_once
         return tuple(
             ProcessStacks(
                 host=host,
@@ -290,6 +307,16 @@ async def test_stacks_that_were_refused_are_not_asked_for_again(bench: Bench) ->
     for sample in told.samples:
         failures = [(one.host, one.failure) for one in sample.stacks if one.failure is not None]
         assert failures == list(bench.nodes.stacks_fail.items())
+
+
+@pytest.mark.parametrize(("first", "second"), [("S", "S"), ("S", "D"), ("D", "D")])
+async def test_so_many_readers_at_once_are_on_a_node(bench: Bench, first: str, second: str) -> None:
+    for number in range(1, 5):
+        bench.nodes.letters[f"gpu0{number}"] = first
+        bench.nodes.beside[f"gpu0{number}"] = second
+    told, _ = await bench.looked()
+    assert all(len(sample.stacks) == 8 for sample in told.samples)
+    assert bench.nodes.most_readers == AT_ONCE
 
 
 async def test_one_process_that_waits_in_the_kernel_costs_only_its_own_stack(bench: Bench) -> None:

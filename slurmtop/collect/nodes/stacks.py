@@ -7,8 +7,6 @@ says why nothing did.
 
 A reading has its own limit of time, and so has the limit: a reader that the kernel does not let end
 is left, its answer given up, and no second one is started at that process while it is there.
-``native`` stacks show C code as well; that pauses the process for as long as it takes, so it is
-for one process, when a person asks, and not for one that is stopped or waits in the kernel.
 """
 
 from collections.abc import Sequence
@@ -21,17 +19,19 @@ from slurmtop.model.stacks import ProcessStacks, StackTool
 from slurmtop.parse.dumps.stacks_answer import NAME, parse_stacks_answer, without_stacks
 from slurmtop.parse.dumps.stacks_words import no_tool, not_asked
 
+#: Readers on one node at a time.
+AT_ONCE = 4
 #: More are read with the next look; nobody has so many ranks on a node.
 MOST_PROCESSES = 64
 TIMEOUT_S = 45.0
 MAX_BYTES = 32 * 1024 * 1024
 
-#: ``$1`` the tool run as oneself or ``-``, ``$2`` the one for sudo or ``-``, ``$3`` plain or
-#: native, then PID:START of each process. Lines that come out are told in the parser.
+#: ``$1`` the tool run as oneself or ``-``, ``$2`` the one for sudo or ``-``, ``$3`` how many
+#: readers at once, then PID:START of each process. Lines that come out are told in the parser.
 SCRIPT = (
     r"""
 LC_ALL=C; export LC_ALL; unset RUST_BACKTRACE RUST_LOG RUST_LIB_BACKTRACE
-own=$1 root=$2 mode=$3; shift 3
+own=$1 root=$2 at_once=$3; shift 3
 say() { printf '%s\n' "$*"; }
 say 'slurmtop-stacks 1'
 say "I $(id -u) $({ read -r s </proc/sys/kernel/yama/ptrace_scope && echo "$s"; } 2>/dev/null)"
@@ -49,8 +49,7 @@ fi
 mark=$(od -An -v -N12 -tx1 /dev/urandom | tr -d ' \n')
 [ ${#mark} = 24 ] || { say end; exit 0; }
 begun=$(date +%s)
-flags=--nonblocking limit=5 most=3
-if [ "$mode" = native ]; then flags=--native limit=20 most=1; fi
+limit=5 most=3
 # Processes at which an earlier reader still stands.
 late=' '
 for f in $(grep -lsxF -e "${own##*/}" -e "${root##*/}" /proc/[0-9]*/comm 2>/dev/null); do
@@ -98,8 +97,8 @@ dump() {
   p=$1; shift
   # In the background: what keeps its pipe open holds up the head, and nobody else.
   { {
-      timeout -s KILL $((limit + 3)) timeout -k 1 $limit "$@" dump $flags --json -p "$p" 2>&1 \
-        </dev/null
+      timeout -s KILL $((limit + 3)) timeout -k 1 $limit "$@" dump --nonblocking --json \
+        -p "$p" 2>&1 </dev/null
       printf '\n%s %s\n' "$mark" $?
     } | timeout -s KILL $((limit + 4)) head -c $room &
   } | awk -v p="$p" -v mark="$mark" -v room=$room "$cut"
@@ -109,16 +108,12 @@ one() {
   case $late in *" $p "*) say "B $p"; return;; esac
   [ $(($(date +%s) - begun)) -lt 20 ] || { say "L $p"; return; }
   look "$p" && [ "$start" = "${1#*:}" ] || { say "G $p"; return; }
-  before=$letter
-  say "S $p $before"
-  if [ "$mode" = native ]; then case $before in [DTtZX]) say "K $p $before"; return;; esac; fi
+  say "S $p $letter"
   how=own; [ "$own" = - ] && how=root
   while :; do
     tries=$((tries + 1))
     dump "$p" $how; code=$?
     look "$p" && [ "$start" = "${1#*:}" ] || { say "G $p"; return; }
-    # A native reader that was ended in the middle may have left a stop of its own behind.
-    if [ "$mode" = native ] && [ "$letter" = T ]; then kill -s CONT "$p" 2>/dev/null; fi
     say "E $p $code $letter $how"
     case $code in
       0|124|137|99|97) return;;
@@ -130,11 +125,11 @@ one() {
 worker() {
   turn=$1 n=0; shift
   for pair do
-    [ $((n % 4)) = "$turn" ] && one "$pair"
+    [ $((n % at_once)) = "$turn" ] && one "$pair"
     n=$((n + 1))
   done
 }
-{ for k in 0 1 2 3; do worker $k "$@" & done; wait; } | cat
+{ k=0; while [ $k -lt "$at_once" ]; do worker $k "$@" & k=$((k + 1)); done; wait; } | cat
 say end
 """
 ).strip()
@@ -145,7 +140,7 @@ def stacks_command(
     processes: Sequence[NodeProcess],
     tools: Sequence[StackTool],
     *,
-    native: bool = False,
+    at_once: int = AT_ONCE,
 ) -> Command:
     """What :func:`read_stacks` runs. Those that wait in the kernel come last."""
     own, root = first_tools(tools)
@@ -153,7 +148,7 @@ def stacks_command(
     words = (
         "-" if own is None else own.path,
         "-" if root is None else root.path,
-        "native" if native else "plain",
+        str(at_once),
         *(f"{process.pid}:{process.start_ticks}" for process in turn),
     )
     argv = ("/bin/sh", "-c", SCRIPT, NAME, *words)
@@ -167,22 +162,22 @@ async def read_stacks(
     processes: Sequence[NodeProcess],
     tools: Sequence[StackTool],
     *,
-    native: bool = False,
+    at_once: int = AT_ONCE,
 ) -> tuple[ProcessStacks, ...]:
     """Read once the stacks of ``processes`` of ``host``, in their order; ``tools`` as its probe
     told them. Never raises: what could not be read has a ``failure`` that says why, and a command
-    in its ``copy`` where there is one that helps. ``native``: of the first process only.
+    in its ``copy`` where there is one that helps. ``at_once``: readers beside each other.
     """
     at = clock.now()
     some = tuple(processes)
-    asked = some[: 1 if native else MOST_PROCESSES]
-    left = without_stacks(some[len(asked) :], not_asked(len(asked)), at, native=native)
+    asked = some[:MOST_PROCESSES]
+    left = without_stacks(some[len(asked) :], not_asked(len(asked)), at)
     if not asked:
         return left
     failure = no_tool(host)
     if tools:
         try:
-            done = await runner.run(stacks_command(host, asked, tools, native=native))
+            done = await runner.run(stacks_command(host, asked, tools, at_once=at_once))
         except NodeUnreachable as error:
             failure = error.failure
         except RunnerError as error:
@@ -191,6 +186,6 @@ async def read_stacks(
             cut = None
             if done.timed_out:
                 cut = Failure(Trouble.TIMEOUT, f"{host} told no stacks within {TIMEOUT_S:.0f} s")
-            told = parse_stacks_answer(done.stdout, host, asked, at, native=native, cut=cut)
+            told = parse_stacks_answer(done.stdout, host, asked, at, cut=cut)
             return (*told, *left)
-    return (*without_stacks(asked, failure, at, native=native), *left)
+    return (*without_stacks(asked, failure, at), *left)

@@ -18,7 +18,7 @@ can look like a line of the script, and a secret in one does not hide the next::
 status of py-spy (13 refused, 124 and 137 out of time, 99 it never came back, 97 it printed more
 than is read), its state afterwards, as whom it was run; of several readings the last one counts.
 ``G``: ended, or another process has its pid. ``B``: an earlier reader stands there. ``L``: no time
-was left. ``K``: not to be paused. ``X``: a tool that may not be run, and why.
+was left. ``X``: a tool that may not be run, and why.
 """
 
 import json
@@ -43,7 +43,7 @@ _TEXT = re.compile(rb'"(?:name|filename|thread_name)": ')
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 _OUT_OF_TIME = (124, 137, 99)
 _TOO_LONG = 97
-_LIMIT_S, _NATIVE_LIMIT_S = 5, 20
+_LIMIT_S = 5
 
 
 @dataclass(slots=True)
@@ -54,7 +54,6 @@ class _Told:
     said: bytes | None = None
     code: int | None = None
     how: str = ""
-    before: str = ""
     word: str = ""
     """The letter of a line that says why there is no reading."""
 
@@ -65,7 +64,6 @@ def parse_stacks_answer(
     asked: Sequence[NodeProcess],
     at: datetime,
     *,
-    native: bool = False,
     cut: Failure | None = None,
 ) -> tuple[ProcessStacks, ...]:
     """One entry for each process of ``asked``, in its order; ``cut`` for those of which nothing
@@ -91,17 +89,17 @@ def parse_stacks_answer(
         threads = _threads(one, process)
         failure = None
         if not threads:
-            failure = _why(one, process, host, me, scope, native) or no_tool or cut
+            failure = _why(one, process, host, me, scope) or no_tool or cut
             failure = failure or words.not_told(host)
-        out.append(_stacks(process, at, threads, failure, native=native))
+        out.append(_stacks(process, at, threads, failure))
     return tuple(out)
 
 
 def without_stacks(
-    processes: Iterable[NodeProcess], failure: Failure, at: datetime, *, native: bool = False
+    processes: Iterable[NodeProcess], failure: Failure, at: datetime
 ) -> tuple[ProcessStacks, ...]:
     """An entry for each that was not read, all for one reason."""
-    return tuple(_stacks(process, at, (), failure, native=native) for process in processes)
+    return tuple(_stacks(process, at, (), failure) for process in processes)
 
 
 def _stacks(
@@ -109,8 +107,6 @@ def _stacks(
     at: datetime,
     threads: tuple[ThreadStack, ...],
     failure: Failure | None,
-    *,
-    native: bool,
 ) -> ProcessStacks:
     return ProcessStacks(
         host=process.host,
@@ -118,7 +114,6 @@ def _stacks(
         start_ticks=process.start_ticks,
         at=at,
         threads=threads,
-        native=native,
         failure=failure,
     )
 
@@ -130,14 +125,12 @@ def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
         return
     if kind in (b"J", b"N"):
         one.parts.append(_mended(rest) + b"\n" if kind == b"N" else rest)
-    elif kind == b"S":
-        one.before = rest[:1].decode("ascii", "replace")
     elif kind == b"E":
         code, _, after = rest.partition(b" ")
         one.code = int(code) if _NUMBER.fullmatch(code) else None
         one.how = after[2:].decode("ascii", "replace")
         one.said, one.parts = b"".join(one.parts).replace(b"\x01", b"\n"), []
-    elif kind in (b"G", b"B", b"L", b"K"):
+    elif kind in (b"G", b"B", b"L"):
         one.word = kind.decode()
 
 
@@ -165,21 +158,19 @@ def _why(
     host: str,
     me: int | None,
     scope: int | None,
-    native: bool,
 ) -> Failure | None:
     pid = process.pid
     by_letter = {
         "G": words.gone(pid),
         "B": words.late(pid),
         "L": words.no_time(pid),
-        "K": words.no_pause(pid, one.before or "?"),
     }
     if one.word:
         return by_letter[one.word]
     if one.said is None or one.code is None:
         return None
     if one.code in _OUT_OF_TIME:
-        return words.out_of_time(pid, _NATIVE_LIMIT_S if native else _LIMIT_S)
+        return words.out_of_time(pid, _LIMIT_S)
     if one.code == _TOO_LONG:
         return words.too_long(pid)
     # Once more: with its line breaks back a line that was torn is one.

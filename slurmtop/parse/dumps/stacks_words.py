@@ -25,8 +25,8 @@ def no_tool(host: str) -> Failure:
 
 
 def not_asked(most: int) -> Failure:
-    what = "one process" if most == 1 else f"{most} processes"
-    return Failure(Trouble.OTHER, f"stacks of {what} of a node are read at once, not of this one")
+    words = f"stacks of {most} processes of a node are read at once, not of this one"
+    return Failure(Trouble.OTHER, words)
 
 
 def not_told(host: str) -> Failure:
@@ -52,12 +52,6 @@ def out_of_time(pid: int, limit_s: int) -> Failure:
 
 def too_long(pid: int) -> Failure:
     return Failure(Trouble.OTHER, f"py-spy printed more of process {pid} than a stack can hold")
-
-
-def no_pause(pid: int, letter: str) -> Failure:
-    """A native stack pauses the process: not done to one that cannot be paused and let go."""
-    words = f"process {pid} is in state {letter}: a native stack would not come back from it"
-    return Failure(Trouble.OTHER, words)
 
 
 def closed(

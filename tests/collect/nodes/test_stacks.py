@@ -103,11 +103,10 @@ def read(
     *,
     shell: tuple[str, str] | None = None,
     cwd: Path | None = None,
-    native: bool = False,
     script: str = SCRIPT,
 ) -> tuple[ProcessStacks, ...]:
     path, search = shell or ("/bin/sh", os.environ["PATH"])
-    command = stacks_command("gpu01", processes, (StackTool(path=tool),), native=native)
+    command = stacks_command("gpu01", processes, (StackTool(path=tool),))
     done = subprocess.run(
         [path, "-c", script, *command.argv[3:]],
         env={"PATH": search},
@@ -120,7 +119,7 @@ def read(
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
     assert done.stdout.endswith(b"\nend\n")
-    return parse_stacks_answer(done.stdout, "gpu01", processes, START, native=native)
+    return parse_stacks_answer(done.stdout, "gpu01", processes, START)
 
 
 @pytest.fixture
@@ -177,22 +176,6 @@ def test_a_stopped_process_is_read_and_stays_stopped(py_spy: str, children: Chil
     (stacks,) = read([seen(process.pid)], py_spy)
     assert _names(stacks)[0] == "wait_for_shard"
     assert seen(process.pid).state == "T"
-    (refused,) = read([seen(process.pid)], py_spy, native=True)
-    assert refused.failure is not None
-    assert "is in state T" in refused.failure.sentence
-
-
-def test_native_stacks_show_the_c_code_and_let_the_process_go_on(
-    py_spy: str, children: Children
-) -> None:
-    process = children.start(sys.executable, "-c", _HANGS)
-    (stacks,) = read([process], py_spy, native=True)
-    if stacks.failure is not None:
-        pytest.skip(f"no native stacks here: {stacks.failure.sentence}")
-    assert stacks.native
-    assert "wait_for_shard" in _names(stacks)
-    assert _names(stacks)[0] != "wait_for_shard"
-    assert seen(process.pid).state == "S"
 
 
 def test_a_process_that_works_is_never_stopped(py_spy: str, children: Children) -> None:
@@ -406,25 +389,22 @@ async def test_so_many_are_asked_and_the_rest_is_told() -> None:
     assert len(found) == 99
     assert all(stacks.failure is not None for stacks in found)
     (command,) = runner.calls
-    assert command.argv[4:7] == ("/usr/bin/py-spy", "/opt/py-spy", "plain")
+    assert command.argv[4:7] == ("/usr/bin/py-spy", "/opt/py-spy", "4")
     assert len(command.argv) == 7 + MOST_PROCESSES
-    one = await read_stacks(runner, clock, "gpu01", many[:2], tools, native=True)
-    assert runner.calls[-1].argv[6:] == ("native", "1:1")
-    assert one[1].failure is not None
-    assert "one process" in one[1].failure.sentence
 
 
 def test_those_that_wait_in_the_kernel_come_last() -> None:
     first = NodeProcess(host="gpu01", pid=1, start_ticks=5, state="D")
     second = NodeProcess(host="gpu01", pid=2, start_ticks=6, state="S")
     command = stacks_command("gpu01", [first, second], ())
-    assert command.argv[4:] == ("-", "-", "plain", "2:6", "1:5")
+    assert command.argv[4:] == ("-", "-", "4", "2:6", "1:5")
 
 
 def test_the_script_never_asks_for_values_and_never_pauses_by_itself() -> None:
     assert "--locals" not in SCRIPT
-    assert "flags=--nonblocking" in SCRIPT
-    assert SCRIPT.count("--native") == 1
+    assert SCRIPT.count('"$@" dump --nonblocking --json') == SCRIPT.count('"$@" dump ') == 1
+    assert "--native" not in SCRIPT
+    assert "kill" not in SCRIPT.replace("-s KILL", "")
 
 
 def _wait_for(condition: object, seconds: float = 10.0) -> None:
