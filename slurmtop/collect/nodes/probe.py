@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slurmtop.collect.nodes.probe_script import SCRIPT
+from slurmtop.collect.nodes.reading import read_answer
 from slurmtop.collect.nodes.stack_tools import tool_words
 from slurmtop.model.ports import Clock, Command, Completed, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.probe import NodeProbe
@@ -69,7 +70,11 @@ async def read_probe(
     except (RunnerError, ValueError) as error:
         failure = Failure(Trouble.OTHER, f"{host} could not be looked at: {error}")
         return NodeProbe(host=host, at=at, took_s=clock.monotonic() - begun, failure=failure)
-    probe = parse_node_probe(done.stdout, host, at, job=job, sudo=sudo)
+
+    def read(data: bytes) -> NodeProbe:
+        return parse_node_probe(data, host, at, job=job, sudo=sudo)
+
+    probe = await read_answer(read, done.stdout)
     probe = replace(probe, took_s=clock.monotonic() - begun, fates=_without_sudo(probe, refusal))
     if probe.failure is not None:
         return replace(probe, failure=_failure(host, done, probe.failure))

@@ -17,6 +17,7 @@ cgroup of the job, or of any where none is named; all where Slurm keeps no cgrou
 from dataclasses import replace
 
 from slurmtop.collect.nodes.process_script import SCRIPT
+from slurmtop.collect.nodes.reading import read_answer
 from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.process import NodeProcesses
 from slurmtop.model.snapshot import Failure, Trouble
@@ -50,7 +51,7 @@ async def read_processes(
     except (RunnerError, ValueError) as error:
         failure = Failure(Trouble.OTHER, f"the processes of {host} could not be read: {error}")
         return NodeProcesses(host=host, at=at, failure=failure)
-    look = parse_processes(done.stdout, host, at)
+    look = await read_answer(lambda data: parse_processes(data, host, at), done.stdout)
     if look.failure is not None and done.timed_out:
         words = f"the processes of {host} were not told within {TIMEOUT_S:.0f} s"
         return replace(look, failure=Failure(Trouble.TIMEOUT, words))

@@ -11,6 +11,7 @@ is left, its answer given up, and no second one is started at that process while
 
 from collections.abc import Sequence
 
+from slurmtop.collect.nodes.reading import read_answer
 from slurmtop.collect.nodes.stack_tools import CHECK, first_tools
 from slurmtop.model.ports import Clock, Command, NodeUnreachable, Runner, RunnerError
 from slurmtop.model.process import NodeProcess
@@ -186,6 +187,10 @@ async def read_stacks(
             cut = None
             if done.timed_out:
                 cut = Failure(Trouble.TIMEOUT, f"{host} told no stacks within {TIMEOUT_S:.0f} s")
-            told = parse_stacks_answer(done.stdout, host, asked, at, cut=cut)
+
+            def read(data: bytes) -> tuple[ProcessStacks, ...]:
+                return parse_stacks_answer(data, host, asked, at, cut=cut)
+
+            told = await read_answer(read, done.stdout)
             return (*told, *left)
     return (*without_stacks(asked, failure, at), *left)

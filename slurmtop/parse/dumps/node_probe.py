@@ -51,13 +51,12 @@ from slurmtop.model.probe import (
 from slurmtop.model.process import NodeProcess, NodeProcesses
 from slurmtop.model.snapshot import Failure
 from slurmtop.parse.dumps.kernel_lines import own_pids, parse_kernel_lines
-from slurmtop.parse.dumps.probe import number, parse_processes
+from slurmtop.parse.dumps.probe import mask_lines, number, parse_processes
 from slurmtop.parse.dumps.probe_fates import Ended, fates_of
 from slurmtop.parse.dumps.stack_tools import parse_stack_tools
 from slurmtop.parse.gpu.fields import CORE_FIELDS
 from slurmtop.parse.gpu.node_gpus import gpus_within_limit
 from slurmtop.parse.gpu.node_script import parse_node_answer
-from slurmtop.parse.mask import mask
 from slurmtop.parse.nic import parse_nics
 
 #: By this the script, and what it starts, are known among the processes of the node.
@@ -124,7 +123,9 @@ def parse_node_probe(
         return NodeProbe(host=host, at=at, failure=look.failure)
     look = replace(look, processes=tuple(one for one in look.processes if one.job == job))
     # Looking for secrets is dear, and most lines are numbers.
-    told = _sorted(_of_kinds(lines, _NUMBERS), mask(_of_kinds(lines, _TEXTS)))
+    told = _sorted(
+        _of_kinds(lines, _NUMBERS), b"\n".join(mask_lines(_of_kinds(lines, _TEXTS).split(b"\n")))
+    )
     answer = parse_node_answer("\n".join(told.tools.get("G", [])).encode())
     gpus = gpus_within_limit(host, CORE_FIELDS, answer, GPU_LIMIT_S)
     nics = parse_nics("\n".join(told.tools.get("I", [])).encode()).ports

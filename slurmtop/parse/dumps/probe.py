@@ -21,18 +21,22 @@ the name of a uid. A look without its last line was cut.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from slurmtop.model.process import NodeProcess, NodeProcesses
 from slurmtop.model.snapshot import Failure, Trouble
-from slurmtop.parse.mask import mask
+from slurmtop.parse.dumps.masked import TextMask
+from slurmtop.parse.mask import MARK, mask
 
 #: By this the script, and what it starts, are known among the processes of the node.
 NAME = "slurmtop-processes"
 _OUR_NAMES = "slurmtop-"
 _FIRST = f"{NAME} 1".encode()
+#: Words of a command line, variables, paths: of the program's own making.
+_MADE_UP = re.compile(rb"[AELQ] [0-9]{1,20} (?:torch |nccl |rccl )?")
+_VARIABLE = re.compile(rb"[A-Z0-9_]{1,80}=")
 _LONGEST_NUMBER = 20
 _CGROUP = re.compile(r"/job_([0-9]{1,10})(?:/step_([A-Za-z0-9_+]{1,20}))?(?:/|$)")
 _STEPD = re.compile(r"slurmstepd: \[([0-9]{1,10})\.([a-z0-9+]{1,20})\]")
@@ -63,7 +67,7 @@ def parse_processes(stdout: bytes, host: str, at: datetime) -> NodeProcesses:
 
     ``at`` is when it was asked, by our clock: ``started_at`` of a process is by that clock too.
     """
-    lines = mask(stdout).split(b"\n")
+    lines = mask_lines(stdout.split(b"\n"))
     if _FIRST not in lines:
         words = f"{host} told nothing of its processes"
         return NodeProcesses(
@@ -109,6 +113,22 @@ def parse_processes(stdout: bytes, host: str, at: datetime) -> NodeProcesses:
         inside=None if inside is None else inside[1],
         ptrace_scope=number(told.get("ptrace", "")),
     )
+
+
+def mask_lines(lines: Iterable[bytes]) -> list[bytes]:
+    """Lines of an answer with the secrets in them masked. What a job makes up has its bounds; what
+    Slurm, the kernel and tools tell is short."""
+    masks, out = TextMask(), []
+    for line in lines:
+        head = _MADE_UP.match(line)
+        if head is None:
+            out.append(mask(line))
+            continue
+        text = masks(line[head.end() :])
+        if text is None:
+            text = (_VARIABLE.match(line, head.end()) or [b""])[0] + MARK
+        out.append(head[0] + text)
+    return out
 
 
 def _take(kind: str, rest: str, seen: dict[int, _Seen]) -> None:

@@ -31,6 +31,7 @@ from slurmtop.model.process import NodeProcess
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.stacks import ProcessStacks, ThreadStack
 from slurmtop.parse.dumps import stacks_words as words
+from slurmtop.parse.dumps.masked import TextMask
 from slurmtop.parse.dumps.stack_tools import parse_stack_tools
 from slurmtop.parse.dumps.stacks import parse_py_spy_json
 from slurmtop.parse.mask import MARK, mask
@@ -40,6 +41,9 @@ NAME = "slurmtop-stacks"
 _FIRST = f"{NAME} 1".encode()
 _PYTHON = re.compile(r"(python|pypy)[0-9.]*[td]?")
 _TEXT = re.compile(rb'"(?:name|filename|thread_name)": ')
+#: What py-spy prints beside texts: numbers, words of its own, brackets.
+_NO_TEXT = re.compile(rb'(?:"[a-z_]{1,20}": )?(?:[0-9]{0,18}|true|false|null|[\[\]{}]{0,2}),?')
+_SAID_BYTES = 8 * 1024
 _NUMBER = re.compile(rb"[0-9]{1,18}")
 _OUT_OF_TIME = (124, 137, 99)
 _TOO_LONG = 97
@@ -70,8 +74,8 @@ def parse_stacks_answer(
     came. Total."""
     told: dict[int, _Told] = {process.pid: _Told() for process in asked}
     left: list[bytes] = []
-    # First of all, so that a bundle, whose bytes are masked, tells the very same.
-    lines = mask(stdout).split(b"\n")
+    lines = stdout.split(b"\n")
+    masks = TextMask()
     start = lines.index(_FIRST) + 1 if _FIRST in lines else len(lines)
     me = scope = None
     for line in lines[start:]:
@@ -79,9 +83,9 @@ def parse_stacks_answer(
         if kind == b"I":
             me, scope = _numbers(rest)
         elif kind == b"X":
-            left.append(b"stack-left " + rest)
+            left.append(b"stack-left " + (masks(rest) or MARK))
         else:
-            _take(kind, rest, told)
+            _take(kind, rest, told, masks)
     no_tool = _no_tool(host, left)
     out = []
     for process in asked:
@@ -118,13 +122,15 @@ def _stacks(
     )
 
 
-def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
+def _take(kind: bytes, rest: bytes, told: dict[int, _Told], masks: TextMask) -> None:
     word, _, rest = rest.partition(b" ")
     one = told.get(int(word)) if _NUMBER.fullmatch(word) else None
     if one is None:
         return
     if kind in (b"J", b"N"):
-        one.parts.append(_mended(rest) + b"\n" if kind == b"N" else rest)
+        # Line by line as it came, so that a bundle, whose bytes are masked, tells the very same.
+        text = _masked(rest, masks)
+        one.parts.append(_mended(text) + b"\n" if kind == b"N" else text)
     elif kind == b"E":
         code, _, after = rest.partition(b" ")
         one.code = int(code) if _NUMBER.fullmatch(code) else None
@@ -132,6 +138,16 @@ def _take(kind: bytes, rest: bytes, told: dict[int, _Told]) -> None:
         one.said, one.parts = b"".join(one.parts).replace(b"\x01", b"\n"), []
     elif kind in (b"G", b"B", b"L"):
         one.word = kind.decode()
+
+
+def _masked(line: bytes, masks: TextMask) -> bytes:
+    if _NO_TEXT.fullmatch(line):
+        return line
+    masked = masks(line)
+    if masked is not None:
+        return masked
+    member = _TEXT.match(line)
+    return MARK if member is None else member[0] + MARK
 
 
 def _mended(line: bytes) -> bytes:
@@ -174,7 +190,7 @@ def _why(
     if one.code == _TOO_LONG:
         return words.too_long(pid)
     # Once more: with its line breaks back a line that was torn is one.
-    said = mask(one.said).decode("utf-8", "replace").strip()
+    said = mask(one.said[:_SAID_BYTES]).decode("utf-8", "replace").strip()
     if one.code == 0:
         return Failure(
             Trouble.OTHER, f"what py-spy told of process {pid} cannot be read", raw=said[:2_000]

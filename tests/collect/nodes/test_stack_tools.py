@@ -41,7 +41,7 @@ def _is_safe(folder: Path) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that nobody else can put anything into; folders for tests mostly lie in an open one."""
+    """A folder that nobody else can put anything into: those of tests mostly lie in an open one."""
     places = (tmp_path, Path(__file__).parent, Path.home(), Path("/run"))
     place = next((p.resolve() for p in places if p.is_dir() and _is_safe(p.resolve())), None)
     if place is None or not os.access(place, os.W_OK):
