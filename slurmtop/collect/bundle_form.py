@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from slurmtop.collect import bounded_json
+from slurmtop.collect.bounded_json import TooMuch
 from slurmtop.collect.live import LookSettings
 from slurmtop.collect.log_content import begins_bundle
 from slurmtop.collect.record_form import (
@@ -128,7 +130,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 def is_manifest(data: bytes) -> bool:
     """Does this file say that it is a bundle's, of this version or another?"""
     try:
-        schema = json.loads(data)["schema"]
+        schema = bounded_json.loads(data)["schema"]
     except _BROKEN:
         return False
     return isinstance(schema, str) and schema.startswith(_FAMILY)
@@ -139,6 +141,10 @@ def check_manifest(data: bytes) -> bool:
     if is_manifest(data):
         return True
     if begins_bundle(data):
+        try:
+            bounded_json.between(data)
+        except TooMuch as error:
+            raise BundleError(f"its manifest holds {error}") from error
         raise BundleError("its manifest is cut short or was changed")
     return False
 
@@ -146,7 +152,7 @@ def check_manifest(data: bytes) -> bool:
 def parse_manifest(data: bytes) -> Manifest:
     """What :func:`manifest_bytes` wrote. Raises :class:`BundleError`."""
     try:
-        form = json.loads(data)
+        form = bounded_json.loads(data)
         if form["schema"] != SCHEMA:
             raise BundleError(
                 f"it is a bundle of another version of slurmtop ({_text(form['schema'])})"
@@ -223,7 +229,7 @@ def said_bytes(clock: Mapping[str, Any], reach: Mapping[str, Reach]) -> bytes:
 def parse_said(data: bytes) -> Said:
     """What can be read of it; it is worth having without the rest."""
     try:
-        form = json.loads(data)
+        form = bounded_json.loads(data)
         clock = form.get("clock")
         reach = form.get("reach")
     except _BROKEN:

@@ -1,22 +1,22 @@
 """Opening a bundle that somebody sends: a folder, or the same packed as ``.tar.gz``.
 
 Nothing of it is unpacked to disk. Only the files that a bundle has are read, as plain files, never
-through a link, and never more than :data:`.bundle_form.MOST_BYTES` in all.
+through a link, and never more than :data:`.bundle_form.MOST_BYTES` in all; what would grow far
+beyond that once it is read is refused (:mod:`.bounded_json`).
 """
 
 import gzip
 import hashlib
 import io
-import json
 import os
 import stat
-import tarfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from slurmtop.collect import bounded_json
 from slurmtop.collect.bundle_clock import BundleClock
 from slurmtop.collect.bundle_form import (
     MANIFEST,
@@ -32,17 +32,18 @@ from slurmtop.collect.bundle_form import (
     parse_said,
 )
 from slurmtop.collect.job_triage import Door
+from slurmtop.collect.plain_tar import BrokenTar, Member, members
 from slurmtop.collect.record_form import SESSION
 from slurmtop.collect.replay import ReplayRunner
 from slurmtop.collect.who import current_user
 from slurmtop.model.ports import Clock
 
 _GZIP = b"\x1f\x8b"
-_BROKEN_TAR = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError)
 _MOST_MEMBERS = 1_000
+_BROKEN_GZIP = (OSError, EOFError, zlib.error)
 #: A manifest is some kilobytes; with sums of thousands of tools a megabyte.
 _MOST_MANIFEST = 16 * 1024 * 1024
-_BLOCK = 1024 * 1024
+_LARGE_MANIFEST = f"its manifest is larger than {_MOST_MANIFEST >> 20} MiB"
 _TOO_LARGE = f"it is larger than {MOST_BYTES >> 20} MiB: no bundle is"
 
 
@@ -96,7 +97,7 @@ def open_bundle(path: str | Path) -> Bundle | None:
 
 def _json(data: bytes) -> Any:
     try:
-        return json.loads(data)
+        return bounded_json.loads(data)
     except (ValueError, RecursionError):
         return None
 
@@ -164,8 +165,9 @@ def _plain_file(name: str, folder: int, most: int) -> bytes | None:
         if not stat.S_ISREG(info.st_mode):
             return None
         if info.st_size > most:
-            raise BundleError(_TOO_LARGE)
-        return file.read(most)
+            raise BundleError(_TOO_LARGE if name != MANIFEST else _LARGE_MANIFEST)
+        # Room for all that is asked for is made at once.
+        return file.read(min(most, info.st_size))
 
 
 class _Bounded(io.RawIOBase):
@@ -201,9 +203,8 @@ def _of_archive(path: Path) -> dict[str, bytes] | None:
         try:
             unzipped: Any = gzip.GzipFile(fileobj=file)
             bounded: Any = _Bounded(unzipped)
-            with tarfile.open(fileobj=bounded, mode="r|") as tar:
-                _take(tar, files)
-        except _BROKEN_TAR as error:
+            _take(members(bounded), files)
+        except (*_BROKEN_GZIP, BrokenTar) as error:
             if MANIFEST in files:
                 raise BundleError(f"it is torn: {error}") from error
             return None
@@ -214,34 +215,20 @@ def _of_archive(path: Path) -> dict[str, bytes] | None:
     return files or None
 
 
-def _take(tar: tarfile.TarFile, files: dict[str, bytes]) -> None:
+def _take(found: Iterator[Member], files: dict[str, bytes]) -> None:
     left = MOST_BYTES
-    for place, member in enumerate(tar):
+    for place, member in enumerate(found):
         if place >= _MOST_MEMBERS:
             raise BundleError("it holds more files than a bundle has")
-        name = member.name.rpartition("/")[2]
-        # A sparse file is small where it is packed and as large as it likes to say.
-        if (
-            not member.isreg()
-            or member.issparse()
-            or name not in NAMES
-            or member.name.count("/") > 1
-        ):
+        folder, _, name = member.name.rpartition("/")
+        if name not in NAMES or "/" in folder:
             continue
         if not files and (name != MANIFEST or member.size > _MOST_MANIFEST):
             return
         if member.size > left:
             raise BundleError(_TOO_LARGE)
-        data = _whole(tar.extractfile(member))
+        data = member.read()
         if not files and not check_manifest(data):
             return
         files.setdefault(name, data)
         left -= len(data)
-
-
-def _whole(reader: IO[bytes] | None) -> bytes:
-    """Block by block into one piece: asked for all at once it stands in memory three times."""
-    out = io.BytesIO()
-    while reader is not None and (block := reader.read(_BLOCK)):
-        out.write(block)
-    return out.getvalue()

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
+from slurmtop.collect import bounded_json
+from slurmtop.collect.bounded_json import TooMuch
 from slurmtop.collect.record_form import (
     COMMANDS,
     FILES,
@@ -32,6 +34,10 @@ from slurmtop.model.ports import (
 #: Scripts whose answers are compared with each other: by their names.
 _ONCE = frozenset({"slurmtop-probe", "slurmtop-stacks"})
 _MOST_SESSION_BYTES = 1024 * 1024
+#: The longest answer of a node is 32 MiB; a recording may come from anybody.
+_LONGEST_LINE = 64 * 1024 * 1024
+#: Bytes between the texts of all lines: a look at hundreds of thousands of files has so many.
+_MOST_BETWEEN = 24 * 1024 * 1024
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -44,12 +50,14 @@ class ReplayRunner:
     line that cannot be read is skipped and counted: ``torn`` where it is the last of its file (the
     recording was cut off), else ``bad``. ``mark`` is the record mark that the recorded queue was
     asked with, ``who`` the person that was answered (None: the recording does not say). Raises
-    ValueError where ``folder`` holds no recording, ``OSError`` where it cannot be read.
+    ValueError where ``folder`` holds no recording, or one that would fill the memory, ``OSError``
+    where it cannot be read.
     """
 
     def __init__(self, folder: Path | str | Mapping[str, bytes]) -> None:
         self._held = folder if isinstance(folder, Mapping) else None
         self._folder = Path("bundle" if isinstance(folder, Mapping) else folder)
+        self._left = _MOST_BETWEEN
         self.torn = 0
         self.bad = 0
         self.mark, self.started_at, self.who = self._session()
@@ -120,7 +128,7 @@ class ReplayRunner:
     def _session(self) -> tuple[bytes, datetime, Who | None]:
         try:
             with self._open(SESSION) as file:
-                session = json.loads(file.read(_MOST_SESSION_BYTES))
+                session = bounded_json.loads(file.read(_MOST_SESSION_BYTES))
             if session["schema"] != SCHEMA:
                 raise ValueError(f"{self._folder} is a recording of another version.")
             mark, at = session["mark"].encode("ascii"), _time(session["started_at"])
@@ -143,7 +151,8 @@ class ReplayRunner:
         except FileNotFoundError:
             return
         with file:
-            for line in file:
+            while line := file.readline(_LONGEST_LINE + 1):
+                self._bounded(name, line)
                 try:
                     entry = json.loads(line)
                     if not isinstance(entry, dict):
@@ -155,6 +164,14 @@ class ReplayRunner:
                         self.torn += 1
                     continue
                 yield entry
+
+    def _bounded(self, name: str, line: bytes) -> None:
+        if len(line) > _LONGEST_LINE:
+            raise TooMuch(f"{name} has a line of more than {_LONGEST_LINE >> 20} MiB")
+        try:
+            self._left -= bounded_json.between(line, min(self._left, bounded_json.MOST_BETWEEN))
+        except TooMuch as error:
+            raise TooMuch(f"{name} holds {error}") from error
 
     def _take(self, entry: dict[str, Any], read: Any) -> None:
         try:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from slurmtop.collect import replay
 from slurmtop.collect.bundle import CannotSave, Found, NothingFound, save_bundle
 from slurmtop.collect.bundle_form import (
     JOB,
@@ -335,6 +336,104 @@ async def test_links_and_pipes_are_no_files_of_a_bundle(tmp_path: Path) -> None:
     (to / "said.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match=r"said\.json"):
         open_bundle(to)
+
+
+def _measured(path: Path) -> tuple[str, int]:
+    """What opening ``path`` for a replay says, and the most bytes that it held meanwhile."""
+    tracemalloc.start()
+    try:
+        bundle = open_bundle(path)
+        if bundle is not None:
+            bundle.door(FakeClock())
+        said = "" if bundle is not None else "no bundle"
+    except BundleError as error:
+        said = str(error)
+    finally:
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return said, held
+
+
+_HEAD = b'{"schema": "slurmtop.bundle/1", "kind": "job", "asked": ["1"]'
+_LISTS = b"[" + b"[]," * 3_000_000 + b"[]]"
+_HOLDS = "holds more names, numbers and brackets than there ever are"
+_SMALL = b'{"t":"x","op":"stat","path":"%d","host":null,"error":{"kind":"timeout","text":""}}\n'
+_SESSION = b'{"schema": "slurmtop.recording/1", "mark": "m", "started_at": "2031-01-01"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        (
+            "commands.jsonl",
+            _LISTS,
+            f"its recording cannot be read: commands.jsonl {_HOLDS}",
+        ),
+        ("session.json", _LISTS[:1_000_000], "its recording cannot be read"),
+        ("said.json", _LISTS, ""),
+        ("verdict.json", _LISTS, ""),
+        ("manifest.json", _HEAD + b', "x": ' + _LISTS + b"}", f"its manifest {_HOLDS}"),
+    ],
+)
+async def test_what_is_small_until_it_is_read_is_not_read(
+    tmp_path: Path, name: str, data: bytes, says: str
+) -> None:
+    files = {"manifest.json": _HEAD + b"}", "session.json": _SESSION, name: data}
+    members = [(tarfile.TarInfo(f"b/{one}"), text) for one, text in files.items()]
+    (tmp_path / "b").mkdir()
+    for one, text in files.items():
+        (tmp_path / "b" / one).write_bytes(text)
+    (tmp_path / "b.tar.gz").write_bytes(archive(members))
+    for path in (tmp_path / "b", tmp_path / "b.tar.gz"):
+        said, held = _measured(path)
+        # A packed file whose first member is no manifest may be anybody's.
+        unknown = path.name == "b.tar.gz" and name == "manifest.json"
+        assert said.startswith("no bundle" if unknown else says)
+        assert bool(said) is bool(says)
+        assert held < 40_000_000
+
+
+def test_more_lines_than_a_look_has_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "_MOST_BETWEEN", 50_000)
+    (tmp_path / "manifest.json").write_bytes(_HEAD + b"}")
+    (tmp_path / "session.json").write_bytes(_SESSION)
+    (tmp_path / "files.jsonl").write_bytes(b"".join(_SMALL % n for n in range(500)))
+    assert _measured(tmp_path)[0] == ""
+    (tmp_path / "files.jsonl").write_bytes(b"".join(_SMALL % n for n in range(5_000)))
+    assert _HOLDS in _measured(tmp_path)[0]
+    monkeypatch.setattr(replay, "_LONGEST_LINE", 1 << 20)
+    (tmp_path / "files.jsonl").write_bytes(b'{"data": "' + b"x" * (2 << 20) + b'"}\n')
+    assert "has a line of more than 1 MiB" in _measured(tmp_path)[0]
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE])
+def test_what_an_archive_says_of_itself_is_not_held(tmp_path: Path, kind: bytes) -> None:
+    attributes = b"".join(b"14 k%07d=v\n" % n for n in range(500_000))
+    first, extra = tarfile.TarInfo("b/manifest.json"), tarfile.TarInfo("b/x")
+    extra.type = kind
+    out = b""
+    for info, data in ((first, _HEAD + b"}"), (extra, attributes)):
+        info.size = len(data)
+        out += info.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)
+    (tmp_path / "p.tar.gz").write_bytes(gzip.compress(out + bytes(1024), 1))
+    said, held = _measured(tmp_path / "p.tar.gz")
+    assert said
+    assert held < 10_000_000
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+async def test_a_bundle_that_somebody_packed_again_is_one(tmp_path: Path, form: int) -> None:
+    await saved(tmp_path / "out")
+    long = "n" * (60 if form == tarfile.USTAR_FORMAT else 180)
+    with tarfile.open(tmp_path / "p.tgz", "w:gz", format=form) as tar:
+        for name in reversed(NAMES):
+            tar.add(tmp_path / "out" / name, f"{long}/{name}")
+    bundle = open_bundle(tmp_path / "p.tgz")
+    assert bundle is not None
+    assert bundle.notes == ()
+    assert set(bundle.files) == set(NAMES)
 
 
 def test_other_folders_and_files_are_no_bundles(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ libs='{ p = $0; sub(/\/.*/, "", p); path = substr($0, index($0, ": ") + 2)
 # $1 a process, $2 a folder in which it has such a library (its own path, behind all links), then
 # what the names of folders there begin with: the last one that fits. No file is opened: what lies
 # there is the owner's, and we may be root. Nor is a link followed: the folder that we are in then
-# must be called as it was. Run with a limit of time, and with one of memory for a folder of millions.
+# must be called as it was. Run with a limit of time, and one of memory for a folder of millions.
 beside='ulimit -v 262144 2>/dev/null
   cd "$1/root$2" 2>/dev/null && [ "$(readlink /proc/self/cwd)" = "$2" ] || exit 0
   shift; shift; found=
