@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from slurmtop.cli.columns import column_lines
+from slurmtop.cli.masked import masked
 from slurmtop.model.gpu import Answer, GpuSample, Level, NodeGpus, util_text
 from slurmtop.model.job import Job, Tres
 from slurmtop.model.look import HostLook
@@ -283,7 +284,7 @@ def job_dict(one: JobGpus) -> dict[str, Any]:
     summary = summarise([host.node for host in one.hosts])
     return {
         "job": one.id,
-        "name": job.name if job is not None else None,
+        "name": masked(job.name) if job is not None else None,
         "user": job.user if job is not None else None,
         "gpus_allocated": job.tres.gpus if job is not None else None,
         "slices_allocated": dict(job.tres.slices_by_type) if job is not None else None,

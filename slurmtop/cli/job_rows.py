@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from slurmtop.cli.columns import column_lines, short_cell
+from slurmtop.cli.masked import masked, masked_or_none
 from slurmtop.model.job import Job, LimitKind, Phase, TimeLimit
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, clock_text, plural
@@ -137,7 +138,7 @@ def job_dict(job: Job, now: datetime) -> dict[str, Any]:
         "task": job.id.task,
         "tasks": job.id.tasks.count if job.id.tasks is not None else None,
         "tasks_exact": job.id.tasks.exact if job.id.tasks is not None else None,
-        "name": job.name,
+        "name": masked(job.name),
         "user": job.user,
         "account": job.account,
         "partitions": list(job.partitions),
@@ -167,7 +168,7 @@ def job_dict(job: Job, now: datetime) -> dict[str, Any]:
         "workdir": job.workdir,
         "stdout": job.stdout,
         "stderr": job.stderr,
-        "comment": job.comment,
+        "comment": masked_or_none(job.comment),
     }
 
 

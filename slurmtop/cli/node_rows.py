@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from slurmtop.cli.columns import column_lines, short_cell
+from slurmtop.cli.masked import masked, masked_or_none
 from slurmtop.model.job import Job
 from slurmtop.model.node import GresPool
 from slurmtop.model.text import visible
@@ -129,7 +130,7 @@ def node_dict(row: NodeRow, *, jobs_known: bool) -> dict[str, Any]:
         "cpus": {"used": node.cpus_alloc, "idle": node.cpus_idle, "total": node.cpus_total},
         "cpu_load": node.cpu_load,
         "memory_mib": {"free": node.mem_free_mib, "total": node.mem_total_mib},
-        "reason": node.reason,
+        "reason": masked_or_none(node.reason),
         "reason_user": node.reason_user,
         "reason_at": None if node.reason_at is None else node.reason_at.isoformat(),
         "jobs": [_job_dict(job) for job in row.jobs] if jobs_known else None,
@@ -141,7 +142,7 @@ def _pool_dict(pool: GresPool) -> dict[str, Any]:
 
 
 def _job_dict(job: Job) -> dict[str, Any]:
-    return {"id": job.id.text, "name": job.name, "user": job.user, "state": job.state.word}
+    return {"id": job.id.text, "name": masked(job.name), "user": job.user, "state": job.state.word}
 
 
 def fit_dict(fit: Fit) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from slurmtop.cli.job_rows import (
     table_lines,
 )
 from slurmtop.model.job import ExitCode, LimitKind, TimeLimit, Tres
+from slurmtop.parse.mask import MARK
 from slurmtop.parse.slurm.hostlist import expand_hosts
 from slurmtop.store.query import parse_query
 from tests.control.builders import NOW, job
@@ -94,3 +95,11 @@ def test_the_filter_is_that_of_the_screen() -> None:
     assert filtered(jobs, parse_query("node:gpu02"), NOW, expand_hosts) == jobs[:1]
     assert filtered(jobs, parse_query("state:pending"), NOW, expand_hosts) == jobs[1:]
     assert filtered(jobs, parse_query(""), NOW, expand_hosts) == jobs
+
+
+def test_secrets_in_names_and_comments_are_masked_in_json() -> None:
+    secret = "token=cmtTok0123456789AbCdEfGh"
+    told = job_dict(job("4711", name=f"train {secret}", comment=secret), NOW)
+    assert told["name"] == f"train token={MARK.decode()}"
+    assert told["comment"] == f"token={MARK.decode()}"
+    assert job_dict(job("4711", name="train", comment=None), NOW)["comment"] is None
