@@ -32,7 +32,7 @@ records() {
       tr '\0\n' '\n\001' | head -c 33554432
   else
     # Before each file a line that nobody can know who was there before it.
-    mark=; read -r mark <sys/kernel/random/uuid; [ -n "$mark" ] || return 0
+    mark=; read -r mark </proc/sys/kernel/random/uuid; [ -n "$mark" ] || return 0
     for f do {
       printf '\0%s %s\0' "$mark" "$f"; $lim head -c 1048576 <"$f"
     } 2>/dev/null; done | tr '\0\n' '\n\001' | awk -v mark="$mark" '

@@ -66,6 +66,7 @@ def judge_live(facts: JobFacts) -> Verdict | None:
             started_at=began,
             pace=pace,
             finished=_finished(facts),
+            timed_out=_timed_out(facts),
             partly=is_partly(facts.job, one),
         )
         for one in worlds
@@ -94,6 +95,15 @@ def _finished(facts: JobFacts) -> bool:
     """Does a log of it tell its last step?"""
     told = [one.progress for one in facts.logs if one.progress is not None]
     return any(one.total is not None and one.step >= one.total for one in told)
+
+
+def _timed_out(facts: JobFacts) -> bool:
+    """Do its logs tell of a hang by themselves, and of no step behind it?"""
+    say = facts.logs_say
+    if say is None or say.moved_on:
+        return False
+    gave_up = say.hard and say.verdict.collective is not None
+    return say.verdict.state is State.HUNG or (say.verdict.state is State.FAILED and gave_up)
 
 
 def _asked_for_gpus(facts: JobFacts) -> bool:

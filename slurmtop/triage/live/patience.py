@@ -26,6 +26,7 @@ from slurmtop.triage.live.kernel_signs import (
     waits_for_files,
 )
 from slurmtop.triage.live.motion import Change, Motion, is_transport
+from slurmtop.triage.live.pace import is_long
 from slurmtop.triage.live.view import ProcessView, RankView, World
 from slurmtop.triage.programs import Part, may_be_work, part_of, program_of
 
@@ -50,10 +51,18 @@ _DRIVERS = ("cuda", "nv")
 
 def late(world: World) -> bool:
     """Is the job silent for much longer than it ever was, so that no wait is a short one?"""
-    quiet = world.live.log.quiet_s
-    if quiet is None or world.live.log.grew or world.live.log.new_steps:
+    log = world.live.log
+    if log.new_steps:
         return False
-    return quiet > _late_s(world)
+    if world.timed_out:
+        return True
+    return log.quiet_s is not None and not log.grew and log.quiet_s > _late_s(world)
+
+
+def long_silence(world: World) -> bool:
+    """As :func:`.pace.is_long`: work at one place is no more a step like the others."""
+    told = world.timed_out and not world.live.log.new_steps
+    return told or is_long(world.pace, world.live)
 
 
 def until_late(world: World) -> str:

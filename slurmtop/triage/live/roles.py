@@ -10,11 +10,11 @@ from enum import StrEnum
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, Phase, tries_again
 from slurmtop.triage.live.motion import Motion
-from slurmtop.triage.live.pace import is_long
 from slurmtop.triage.live.patience import (
     ends_by_itself,
     late,
     loading,
+    long_silence,
     no_other_end,
     on_files,
     serving,
@@ -114,7 +114,7 @@ def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
         return _of_polling(world, one, watched)
     if motion is Motion.LOOPS:
         # One long piece of work looks like this too: only a long silence tells.
-        return Role.AWAY if _loops(view) and is_long(world.pace, world.live) else Role.OPEN
+        return Role.AWAY if _loops(view) and long_silence(world) else Role.OPEN
     if view.doing.act in PERHAPS_ON_OTHERS and _same_place(view):
         return Role.SEEMS
     return Role.OPEN
@@ -214,7 +214,7 @@ def _told_by_kernel_only(doing: Doing) -> bool:
 def may_loop(world: World, one: RankView) -> bool:
     """Does it go round at one place, and is the silence too short yet to call that a hang?"""
     loops = one.motion is Motion.LOOPS and _loops(one.view)
-    return loops and not is_long(world.pace, world.live)
+    return loops and not long_silence(world)
 
 
 def _loops(view: ProcessView) -> bool:

@@ -147,6 +147,8 @@ class World:
     """How fast it makes steps, by its log; None where that is not known."""
     finished: bool = False
     """Does its log tell its last step?"""
+    timed_out: bool = False
+    """Does its log tell that a collective waited in vain, for as long as the job itself allows?"""
     partly: bool = False
     """May ranks of it run on nodes of another job, or of another part of a het job?"""
 

@@ -186,6 +186,15 @@ def _short() -> list[Case]:
     ]
 
 
+#: What a watchdog prints after the timeout of its group: no life, and no wait is short then.
+GAVE_UP = (
+    "step 980/5000 loss=2.1\n"
+    "[rank1]:[E504 22:01:01.211614608 ProcessGroupNCCL.cpp:629] [Rank 1] Watchdog caught collective"
+    " operation timeout: WorkNCCL(SeqNum=981, OpType=BROADCAST, NumelIn=1, NumelOut=1,"
+    " Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+)
+
+
 def _stays() -> list[Case]:
     """As quiet as these, and a hang all the same."""
     stuck = ("io-stuck",)
@@ -207,11 +216,13 @@ def _long() -> list[Case]:
     long, spoken = 1500.0, ("uses a CPU", "stacks would tell")
     fsync = _of(c.REDUCE, {0: FSYNC}, quiet=long)
     ray = _of(ROOT, {0: RAY_GET}, quiet=long)
+    told = replace(_of(ROOT, {0: RAY_GET}, quiet=20.0), text=GAVE_UP)
     ends = replace(_of(c.DESTROY, quiet=long), text="step 5000/5000\nTraining finished\n")
     lock = _of(c.BARRIER, {3: STALE_LOCK}, quiet=long)
     return [
         case("fsync-late-8", fsync, H, ("io-stuck",), {0}, True),
         case("ray-get-late-8", ray, H, ELSEWHERE, {0}, True),
+        case("ray-get-told-8", told, H, ELSEWHERE, {0}, True),
         case("looks-8", _of(c.REDUCE, {3: LOOKS}, quiet=long), HU, None, {3}),
         case("blocking-wait-8", _of(BLOCKING, quiet=long), HU),
         case("destroy-spins-8", ends, HU),

@@ -9,8 +9,14 @@ from slurmtop.model.verdict import Collective, Confidence, Evidence, Missing, Ne
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, at_text, ranks_of, waiting_proof
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.pace import is_long, wait_text
-from slurmtop.triage.live.patience import LATE_S, ends_by_itself, late, until_late
+from slurmtop.triage.live.pace import wait_text
+from slurmtop.triage.live.patience import (
+    LATE_S,
+    ends_by_itself,
+    late,
+    long_silence,
+    until_late,
+)
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
 from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import RankView, World
@@ -46,9 +52,7 @@ def _device(world: World, parts: Parts) -> LiveFinding:
     quiet = world.live.log.quiet_s
     # Who waits for a GPU looks as in every long step. What the GPUs draw tells that they rest;
     # else a silence longer than any step of this job.
-    rest = all(one.gpu_power is not None for one in parts.waiting) and is_long(
-        world.pace, world.live
-    )
+    rest = all(one.gpu_power is not None for one in parts.waiting) and long_silence(world)
     long = quiet is not None and quiet >= LONG_QUIET_S and (rest or _much_too_long(world))
     # Of a rank that was not seen the others may be waiting.
     long = long and len(parts.waiting) == world.count
@@ -124,7 +128,7 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
         summary += f"; a thread of one waits for the network: {until_late(world)}"
     # Who only seems to wait for others may wait for work that comes from outside, or be at a
     # function of its own in the backward pass.
-    short = bool(parts.seems) and not is_long(world.pace, world.live)
+    short = bool(parts.seems) and not long_silence(world)
     if short:
         summary += f"; {wait_text(world.pace, world.live)}"
     hung = len(parts.waiting) == world.count > 1

@@ -98,7 +98,7 @@ def may_be_its_turn(world: World, parts: Parts) -> bool:
     loads; and what only the first rank does, or the first one of a node (an upload, figures, an
     index of the data), the others await in a barrier or in a call that brings them the result."""
     quiet = world.live.log.quiet_s
-    if quiet is None or quiet >= _ITS_TURN_S or not parts.waits:
+    if world.timed_out or quiet is None or quiet >= _ITS_TURN_S or not parts.waits:
         return False
     loads = all(one.doing.act in _TAKES_TIME for one in parts.away)
     if not loads or any(one.doing.phase in _BY_PHASE for one in parts.away):
@@ -209,7 +209,8 @@ def _finding(
     cls = class_of(first)
     alike = [one for one in away if class_of(one) == cls]
     comes = [one for one in away if one.doing.act not in _STANDS and ends_by_itself(one)]
-    since = _since(world) if first in comes else ""
+    # Lines of a watchdog are newer than the silence.
+    since = _since(world) if first in comes and not world.timed_out else ""
     culprits = tuple(culprit(one, how(one)) for one in away) if named else ()
     who = first.name if len(alike) == 1 else f"{len(alike)} ranks ({ranks_of(alike)})"
     waits = _waits_text(parts)

@@ -20,8 +20,13 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act, Phase, is_own, phase_of
-from slurmtop.triage.live.pace import is_long
-from slurmtop.triage.live.patience import LATE_S, ends_by_itself, late, transport_works
+from slurmtop.triage.live.patience import (
+    LATE_S,
+    ends_by_itself,
+    late,
+    long_silence,
+    transport_works,
+)
 from slurmtop.triage.live.roles import Parts, Role, may_spin, parts_of, role_of
 from slurmtop.triage.live.rules.away import how
 from slurmtop.triage.live.rules.kernel import killed_for_memory
@@ -190,7 +195,7 @@ def _closing(world: World, parts: Parts) -> Iterable[LiveFinding]:
         return
     if not all(_at_its_end(world, one) for one in world.ranks):
         return
-    if not is_long(world.pace, world.live):
+    if not long_silence(world):
         return
     # Data on its way takes its time.
     if any(transport_works(one.view) for one in world.ranks) and not late(world):

@@ -7,8 +7,8 @@ from slurmtop.model.verdict import Collective, Confidence, Culprit, Evidence, St
 from slurmtop.triage.live.doing import site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, culprit, ranks_of, stack_evidence
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.pace import is_long, wait_text
-from slurmtop.triage.live.patience import late, transport_works, until_late
+from slurmtop.triage.live.pace import wait_text
+from slurmtop.triage.live.patience import late, long_silence, transport_works, until_late
 from slurmtop.triage.live.roles import parts_of
 from slurmtop.triage.live.view import RankView, World
 
@@ -84,7 +84,7 @@ def _may_go_on(world: World, waits: tuple[RankView, ...], *, sends: bool) -> str
         return f"they may talk in groups of their own: {until_late(world)}"
     # A call waits for what its own GPU has yet to do, too; what that draws would tell.
     dark = world.gpus and any(one.gpu_power is None for one in waits)
-    if dark and not is_long(world.pace, world.live):
+    if dark and not long_silence(world):
         return f"their GPUs may have work left: {wait_text(world.pace, world.live)}"
     return ""
 
