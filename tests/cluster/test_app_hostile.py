@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -135,8 +136,10 @@ async def test_job_screen(cluster: Cluster, hostile: Hostile, tmp_path: Path) ->
 
 
 def test_why(cluster: Cluster, hostile: Hostile) -> None:
-    for kind, job in hostile.held.items():
-        answer = ask(job)
+    with ThreadPoolExecutor(3) as pool:
+        answers = dict(zip(hostile.held, pool.map(ask, hostile.held.values()), strict=True))
+    for kind, answer in answers.items():
+        job = hostile.held[kind]
         assert (answer.rc, answer.state) == (0, "pending"), kind
         assert answer.summary.startswith("held"), kind
         assert answer.lines["do"].startswith(f"scontrol release {job}"), kind
