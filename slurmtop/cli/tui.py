@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from types import FrameType
 from typing import TypeVar
 
 from slurmtop.cli.errors import SIGNAL_STATUS
@@ -39,6 +40,8 @@ T = TypeVar("T")
 #: How long the first paint may wait for the name of the cluster.
 _NAME_WAIT_S = 0.3
 _ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: After one of these the process is gone no later than this, whatever holds it: the kernel ends it.
+_LAST_S = 10
 
 
 def run(options: Options) -> int:
@@ -118,9 +121,18 @@ async def show(
             ended_by.append(number)
             app.exit()
 
+        def at_once(number: int, frame: FrameType | None) -> None:
+            # Also while the loop is held by a terminal that takes nothing, and never runs `leave`.
+            signal.alarm(_LAST_S)
+            if isinstance(app._driver, SteadyDriver):
+                app._driver.hurry()
+
         loop = asyncio.get_running_loop()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for number in _ENDED_BY:
+            # The loop hears of a signal by its descriptor, whose handler it is all the same.
             loop.add_signal_handler(number, leave, number)
+            signal.signal(number, at_once)
         await app.run_async()
     finally:
         await wiring.aclose()

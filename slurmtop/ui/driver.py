@@ -1,11 +1,16 @@
-"""Textual's driver of the terminal, with a stop that was not asked for (SIGSTOP) survived."""
+"""Textual's driver of the terminal: a stop that was not asked for (SIGSTOP) is survived, the loss
+of the terminal is not."""
 
+import os
+import select
 import signal
 import termios
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 from textual.drivers.linux_driver import LinuxDriver
+
+from slurmtop.ui.painted import PaintedOn
 
 #: How long the thread that reads the keys may take to notice that the screen is left.
 _LAST_KEY_S = 1.0
@@ -16,12 +21,25 @@ class SteadyDriver(LinuxDriver):
 
     Textual would start it a second time, with a second thread that reads the keys. Two of them
     take each other's keys away, and one blocks in its read for ever.
+
+    A terminal that is gone ends the process by SIGHUP, which a parent like make keeps to itself:
+    Textual would spin in its reads, or wait for ever for a writer that has died.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._running = False
         self._raw: list[Any] | None = None
+        self._gone = False
+        # Where standard error was closed, it is only a number (see cli/terminal.py).
+        file = self._file or os.fdopen(2, "w", closefd=False)
+        self._painted = PaintedOn(file, self._terminal_gone)
+        self._file = cast(Any, self._painted)
+        self._watch: Thread | None = None
+
+    def hurry(self) -> None:
+        """The screen is to end: a terminal that takes nothing is waited for no longer."""
+        self._painted.hurry()
 
     def start_application_mode(self) -> None:
         """Enter the screen, or put it right where it was never left."""
@@ -32,6 +50,9 @@ class SteadyDriver(LinuxDriver):
         if self._key_thread is None or not self._key_thread.is_alive():
             # In the background: Textual stops again, and comes back here.
             return
+        if self._watch is None:
+            self._watch = Thread(target=self._await_hangup, name="terminal-watch", daemon=True)
+            self._watch.start()
         self._running = True
         try:
             self._raw = termios.tcgetattr(self.fileno)
@@ -53,6 +74,31 @@ class SteadyDriver(LinuxDriver):
                 self._key_thread = None
             self.exit_event.clear()
         super().disable_input()
+
+    def run_input_thread(self) -> None:
+        """Textual's, with a read that fails told from a bug of ours."""
+        try:
+            super().run_input_thread()
+        except OSError:
+            self._terminal_gone()
+
+    def _await_hangup(self) -> None:
+        """Until the terminal is gone: no read tells it while nothing is asked to be read."""
+        hangup = select.poll()
+        hangup.register(self.fileno, 0)
+        try:
+            hangup.poll()
+        except OSError:
+            return
+        self._terminal_gone()
+
+    def _terminal_gone(self) -> None:
+        """In any thread: what a shell would have said."""
+        self._painted.drop()
+        self.exit_event.set()
+        if not self._gone:
+            self._gone = True
+            os.kill(os.getpid(), signal.SIGHUP)
 
     def _put_right(self) -> None:
         """The shell had the terminal meanwhile: its modes, its text, perhaps its size."""

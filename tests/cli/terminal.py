@@ -31,6 +31,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
         self._slave = slave
+        self._ends = [self._master, slave]
         self.text = ""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "slurmtop", *arguments],
@@ -54,8 +55,7 @@ class Terminal:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(10)
-        os.close(self._slave)
-        os.close(self._master)
+        self.hang_up()
 
     def wait_for(self, text: str, seconds: float = 30.0) -> None:
         """Until ``text`` was printed; fails with what was printed instead."""
@@ -78,6 +78,20 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def fill(self, key: str = "t", seconds: float = 30.0) -> None:
+        """Type ``key``, which paints, and read nothing until no more fits: a window that is frozen,
+        a link that is down."""
+        deadline = time.monotonic() + seconds
+        stuck, before = 0, -1
+        while stuck < 10:
+            assert time.monotonic() < deadline, "it still paints"
+            self.type(key)
+            time.sleep(0.05)
+            told = fcntl.ioctl(self._master, termios.FIONREAD, struct.pack("i", 0))
+            unread = struct.unpack("i", told)[0]
+            stuck = stuck + 1 if unread == before else 0
+            before = unread
+
     def leave(self, seconds: float = 15.0) -> int:
         """Read on until the process has ended; its exit status."""
         deadline = time.monotonic() + seconds
@@ -86,6 +100,11 @@ class Terminal:
             self._read(0.2)
         self._read(0.1)
         return self.process.wait()
+
+    def hang_up(self) -> None:
+        """The terminal is gone (a window was closed), and nobody sends SIGHUP."""
+        while self._ends:
+            os.close(self._ends.pop())
 
     @property
     def restored(self) -> bool:

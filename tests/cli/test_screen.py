@@ -91,6 +91,33 @@ def test_a_reader_stuck_in_the_terminal_does_not_hold_the_process(
         assert terminal.leave(5) == 128 + signal.SIGTERM
 
 
+@pytest.mark.parametrize("keys", ["", "2", "?"])
+def test_it_ends_with_its_terminal(slurm: StandIns, home: Path, keys: str) -> None:
+    """Under a parent that keeps SIGHUP to itself, as make does."""
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("my-training")
+        if keys:
+            terminal.text = ""
+            terminal.type(keys)
+            terminal.wait_for("\x1b[")
+        terminal.hang_up()
+        assert terminal.process.wait(8) == 128 + signal.SIGHUP
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_while_the_terminal_takes_nothing(
+    slurm: StandIns, home: Path, number: int
+) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    with Terminal(slurm.environ(home)) as terminal:
+        terminal.wait_for("my-training")
+        terminal.fill()
+        os.kill(terminal.process.pid, number)
+        assert terminal.process.wait(8) == 128 + number
+        assert terminal.restored
+
+
 def test_leaving_does_not_wait_for_a_squeue_that_hangs(slurm: StandIns, home: Path) -> None:
     slurm.say(slow_s={"squeue": 60})
     with Terminal(slurm.environ(home)) as terminal:
