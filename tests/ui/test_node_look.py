@@ -129,6 +129,7 @@ async def test_at_most_one_look_at_a_time_and_one_unasked_a_minute(
         text = await bench.press(pilot, "p")
         assert len(bench.nodes.calls) == 2, "one goes on already"
         assert "looking at its processes" in text
+        assert not list(app._notifications), "its line says so: nothing covers the proof"
         assert bench.nodes.most_open == 1
 
 

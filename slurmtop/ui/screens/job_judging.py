@@ -228,8 +228,8 @@ class JobJudging(JobKeys):
             self._look_wanted = True
             self.say("its nodes are looked at as soon as Slurm has answered")
             return
-        if not self.look.begin(self._for_look(self.facts), asked=True):
-            self.say("its nodes are being looked at already; esc stops that")
+        # Where one goes on already its line says so, and how to stop it: nothing covers the proof.
+        self.look.begin(self._for_look(self.facts), asked=True)
 
     def _look_unasked(self, facts: JobFacts) -> None:
         """A log that makes the job suspect earns it a look at the nodes, now and then."""
