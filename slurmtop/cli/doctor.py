@@ -201,9 +201,13 @@ async def _nodes(
     raw = None if job is None else raw_number(job)
     if raw is not None:
         wiring.expect(raw, names)
-    say.now(f"trying {', '.join(ways)} on {plural(len(names), 'node')}")
+    here = frozenset(filter(wiring.is_here, names))
+    tries = [way for way in ways if way is not Way.HERE or here]
+    say.now(f"trying {', '.join(tries)} on {plural(len(names), 'node')}")
     tools = tool_words(config.stacks)
-    tried = await try_ways(ways, wiring.clock, names, job=raw, timeout_s=_WAY_LIMIT_S, tools=tools)
+    tried = await try_ways(
+        ways, wiring.clock, names, job=raw, timeout_s=_WAY_LIMIT_S, tools=tools, here=here
+    )
     rows = list(way_rows(tried))
     if raw is None and Way.SRUN in ways:
         rows.append(_row(AccessStatus.NOT_ASKED, _NO_STEP, source="srun step"))

@@ -69,15 +69,29 @@ class NodeWays:
         )
 
     def single(self, config: Config) -> dict[Way, NodeRunner]:
-        """A runner for each way that the settings allow, for whoever wants to know them all."""
+        """A runner for each way that the settings allow, for whoever wants to know them all.
+
+        The one that is here reaches no other node than this machine (:meth:`is_here`).
+        """
 
         def made(way: Way) -> Callable[[], Sequence[NodeWay]]:
             return lambda: [self._make(way)]
 
+        allowed = _ALLOWED[config.node_access]
+        if not allowed:
+            return {}
+        here = HereWay(self._environ)
         return {
-            way: NodeRunner(self._local, made(way), self._clock, expected=self.expected)
-            for way in _ALLOWED[config.node_access]
+            Way.HERE: NodeRunner(self._local, lambda: (), self._clock, here=here),
+            **{
+                way: NodeRunner(self._local, made(way), self._clock, expected=self.expected)
+                for way in allowed
+            },
         }
+
+    def is_here(self, host: str) -> bool:
+        """Is ``host`` the machine that slurmtop runs on?"""
+        return HereWay(self._environ).is_here(host)
 
     def _why_closed(self) -> Failure | None:
         if self._closed is None:

@@ -125,6 +125,10 @@ class Wiring:
         self.closers.extend(runner.aclose for runner in ways.values())
         return ways
 
+    def is_here(self, host: str) -> bool:
+        """Is ``host`` the machine that slurmtop runs on?"""
+        return self.node_ways is not None and self.node_ways.is_here(host)
+
     @property
     def recorded_at(self) -> datetime | None:
         """When what is shown was recorded; None where it is not from a recording."""

@@ -4,7 +4,7 @@ Everything is asked once, bounded in time, and nothing is changed anywhere.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from slurmtop.collect.asking import slurm_id
@@ -255,9 +255,11 @@ async def try_ways(
     job: str | None = None,
     timeout_s: float,
     tools: Sequence[str] | None = None,
+    here: Collection[str] = (),
 ) -> tuple[WayTried, ...]:
     """Every way onto every host once, in the order of ``hosts``; srun onto the first one only:
-    one step is all that this may cost a job. ``tools``: see :func:`try_way`."""
+    one step is all that this may cost a job. ``here`` are those that are this machine, which
+    need none. ``tools``: see :func:`try_way`."""
     doors = asyncio.Semaphore(_NODES_AT_ONCE * max(1, len(ways)))
 
     async def one(host: str, way: Way, runner: Runner) -> WayTried:
@@ -272,7 +274,8 @@ async def try_ways(
                 one(host, way, runner)
                 for host in hosts
                 for way, runner in ways.items()
-                if way is not Way.SRUN or (job is not None and host == hosts[0])
+                if (way is not Way.HERE or host in here)
+                and (way is not Way.SRUN or (job is not None and host == hosts[0]))
             )
         )
     )

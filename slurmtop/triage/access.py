@@ -18,7 +18,6 @@ from slurmtop.model.text import visible
 from slurmtop.model.units import plural
 
 _WORDS = {
-    Way.HERE: "this machine",
     Way.SSH: "ssh",
     Way.OPENSSH: "ssh command",
     Way.SRUN: "srun step",
@@ -264,9 +263,11 @@ def way_rows(tried: Iterable[WayTried]) -> tuple[Access, ...]:
 
 
 def _way(one: WayTried) -> Access:
+    here = one.way is Way.HERE
+    host = visible(one.host)
     row = Access(
         group=Group.NODES,
-        source=f"{_WORDS[one.way]} to {visible(one.host)}",
+        source=f"here on {host}" if here else f"{_WORDS[one.way]} to {host}",
         status=AccessStatus.REACHABLE,
         host=one.host,
     )
@@ -287,7 +288,8 @@ def _way(one: WayTried) -> Access:
         step = f", step {access.inside_step}" if access.inside_step is not None else ""
         where = f"put into job {access.inside_job}{step}"
     took = f" in {one.took_s:.1f} s" if one.took_s is not None else ""
-    return replace(row, why=f"as {visible(access.user or '?')}{took}, {where}")
+    how = f"as {visible(access.user or '?')}{took}, {where}"
+    return replace(row, why=f"this is the node: {how}" if here else how)
 
 
 #: Words of ssh and of pam_slurm_adopt, and what opens what they refuse.

@@ -143,6 +143,18 @@ def test_doctor_for_a_person(environ: dict[str, str]) -> None:
     assert max(len(line) for line in lines if "/" not in line) <= 80
 
 
+def test_doctor_on_the_node_of_the_job(slurm: StandIns, environ: dict[str, str]) -> None:
+    """What is read there needs no way onto it, and the refusals of the others say no more."""
+    here = {**environ, "SLURMD_NODENAME": "gpu02"}
+    rows = rows_of(as_json(here, "doctor", "gpu02", "gpu09"))
+    assert rows["here on gpu02"]["status"] == "reachable"
+    assert rows["here on gpu02"]["why"].startswith("this is the node: as ")
+    assert rows["ssh command to gpu02"]["status"] == "refused"
+    assert "here on gpu09" not in rows
+    assert rows["GPU values"]["host"] == "gpu02"
+    assert rows["GPU values"]["status"] == "reachable"
+
+
 def test_doctor_on_named_nodes(slurm: StandIns, environ: dict[str, str]) -> None:
     rows = rows_of(as_json(environ, "doctor", "gpu02", "gpu09"))
     assert rows["ssh command to gpu02"]["status"] == "refused"
