@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -38,6 +38,10 @@ _MOST_SESSION_BYTES = 1024 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
 #: Bytes between the texts of all lines: a look at hundreds of thousands of files has so many.
 _MOST_BETWEEN = 24 * 1024 * 1024
+_NO_QUEUE = (
+    "This recording holds no queue: another command made it, such as"
+    " `slurmtop why JOB --record DIR`; the same with --replay for --record shows it."
+)
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -78,7 +82,10 @@ class ReplayRunner:
             self._take(entry, self._file)
 
     async def run(self, command: Command) -> Completed:
-        done = self._answer(command_key(command, stream=False), _spoken(command))
+        key = command_key(command, stream=False)
+        if key not in self._answers and _is_queue(command.argv) and not self.queue_answers:
+            raise ReplayMiss(_NO_QUEUE)
+        done = self._answer(key, _spoken(command))
         if isinstance(done, Completed):
             if command.argv[0] == "squeue":
                 self.queue_at = done.started_at
@@ -211,7 +218,7 @@ class ReplayRunner:
             truncated=bool(entry["truncated"]),
         )
         argv = command.argv
-        if argv[0] == "squeue" and "-O" in argv[:-1] and "-j" not in argv and done.rc == 0:
+        if _is_queue(argv) and done.rc == 0:
             self.queue_answers.append((argv, done))
         return key, done
 
@@ -271,9 +278,14 @@ def _who(uid: object, name: object) -> Who | None:
     return Who(uid, name) if isinstance(uid, int) and isinstance(name, str) and name else None
 
 
+def _is_queue(argv: Sequence[str]) -> bool:
+    return argv[0] == "squeue" and "-O" in argv[:-1] and "-j" not in argv
+
+
 def _spoken(command: Command) -> str:
     """The command in the words of a sentence: a script on a node by its name, not its text."""
     argv, host = command.argv, command.host
     script = argv[:2] == ("/bin/sh", "-c") and len(argv) > 3
-    said = argv[3] if script else " ".join(argv)
+    # A format with marks between its fields is nothing to read.
+    said = argv[3] if script else " ".join(word if word.isprintable() else "…" for word in argv)
     return said if host is None else f"{said} on {host}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.stand_ins import StandIns, queue_row
+from tests.cli.stand_ins import StandIns, queue_row, slurmtop
 from tests.cli.terminal import Terminal
 
 #: What Textual sends to take back the other screen, the hidden cursor and the mouse.
@@ -152,6 +152,21 @@ def test_a_recorded_screen_is_replayed(slurm: StandIns, home: Path, tmp_path: Pa
         assert terminal.leave() == 0
         assert not re.search(r"[1-9]\d* calls/min", terminal.text)
     assert len(slurm.calls) == calls
+
+
+def test_a_recording_without_a_queue_says_what_it_holds(
+    slurm: StandIns, home: Path, tmp_path: Path
+) -> None:
+    slurm.say(jobs=[queue_row("4711", Name="my-training")])
+    folder = str(tmp_path / "recording")
+    slurmtop(slurm.environ(home), "why", "4711", "--record", folder)
+    with Terminal({**slurm.environ(home), "PATH": "/nowhere"}, "--replay", folder) as terminal:
+        terminal.wait_for("The recording does not hold it")
+        terminal.wait_for("holds no queue")
+        terminal.type("q")
+        assert terminal.leave() == 0
+        assert "next try" not in terminal.text
+        assert "\u241f" not in terminal.text
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown", ""])

@@ -126,6 +126,27 @@ async def test_commands_differ_by_host_stdin_and_kind(tape: Tape) -> None:
         _ = [chunk async for chunk in replay.stream(commands[1])]
 
 
+async def test_what_is_missing_is_told_in_words(tape: Tape) -> None:
+    """Not with the marks between the fields, and of a queue what to do instead."""
+    queue = Command(("squeue", "-h", "--me", "-O", "JobArrayID:\x1f,State:\x1e,"))
+    tape.inner.on("tool*", "")
+    await tape.recorder.run(Command(("tool",)))
+    replay = await tape.replay()
+    with pytest.raises(ReplayMiss, match=r"holds no queue.*why JOB") as missed:
+        await replay.run(queue)
+    assert str(missed.value).isprintable()
+    with pytest.raises(ReplayMiss, match=r"does not hold sacct --parsable …\.$"):
+        await replay.run(Command(("sacct", "--parsable", "--delimiter=\x1fab\x1f")))
+
+
+async def test_another_queue_than_the_recorded_one_is_told_as_such(tape: Tape) -> None:
+    tape.inner.on("squeue*", "")
+    await tape.recorder.run(Command(("squeue", "-h", "--me", "-O", "State:\x1e,")))
+    replay = await tape.replay()
+    with pytest.raises(ReplayMiss, match=r"does not hold squeue -h -a -O …\.$"):
+        await replay.run(Command(("squeue", "-h", "-a", "-O", "State:\x1e,")))
+
+
 async def test_commands_that_could_not_start_come_back_as_such(tape: Tape) -> None:
     def missing(_command: Command) -> Completed:
         raise RunnerError("squeue was not found on this machine.") from FileNotFoundError(2, "x")

@@ -137,6 +137,13 @@ class Emptiness:
     private_data: bool = False
 
 
+_NO_ANSWER = {
+    Condition.SILENT: "Slurm has not answered",
+    Condition.REFUSED: "Slurm refused",
+    Condition.UNRECORDED: "The recording does not hold it",
+}
+
+
 def notice_lines(
     why: Emptiness, now: datetime, width: int, zone: tzinfo | None = None
 ) -> tuple[Line, ...]:
@@ -155,9 +162,8 @@ def unknown_texts(health: HealthWords, not_empty: str) -> list[Span]:
     where Slurm has answered."""
     if health.condition is Condition.LOADING:
         return [("Loading", "busy"), (health.body, "dim")]
-    if health.condition in (Condition.SILENT, Condition.REFUSED):
-        silent = health.condition is Condition.SILENT
-        title = "Slurm has not answered" if silent else "Slurm refused"
+    title = _NO_ANSWER.get(health.condition)
+    if title is not None:
         return [(title, "bad"), (health.body, ""), (not_empty, "strong")]
     return []
 

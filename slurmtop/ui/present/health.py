@@ -30,6 +30,8 @@ class Condition(StrEnum):
     """No answer ever, and the last try failed."""
     REFUSED = "refused"
     """No answer ever, and asking again will not help."""
+    UNRECORDED = "unrecorded"
+    """A recording without it: there is nobody to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,9 @@ def describe_health(
         words = f"loading: {_asking(what, asking_s)}"
         return HealthWords(Condition.LOADING, words, "busy", older=widening)
     if failure is not None and health.good_at is None:
+        if recorded:
+            sentence = _sentence(failure.sentence)
+            return HealthWords(Condition.UNRECORDED, f"not recorded: {sentence}", "bad")
         words = (
             f"{_sentence(failure.sentence)}{_since(health, now, zone)}; {_next_try(health, now)}"
         )
