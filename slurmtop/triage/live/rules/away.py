@@ -19,7 +19,7 @@ from slurmtop.triage.live.finding import (
 )
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.motion import Motion
-from slurmtop.triage.live.patience import ends_by_itself, late, threads_work
+from slurmtop.triage.live.patience import ends_by_itself, late, no_other_end, threads_work
 from slurmtop.triage.live.roles import Parts, may_spin, parts_of, stuck_workers
 from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import RankView, World
@@ -40,6 +40,7 @@ _ORDER = ("process-stopped", "io-stuck", "gil-held")
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: What comes to its end by itself, sooner or later.
 _TAKES_TIME = frozenset({Act.SLEEP, Act.LOCK, Act.SOCKET, Act.POLL, Act.CHILD, Act.BUSY, Act.OWN})
+_PREPARES_NOTHING = frozenset({Act.SLEEP, Act.LOCK})
 _ITS_TURN_S = 300.0
 #: Beginnings of calls by which the first rank gives to all what it has got or made.
 _FROM_FIRST = ("broadcast", "scatter")
@@ -55,6 +56,7 @@ def find(world: World) -> Iterable[LiveFinding]:
     if apart(world) and len(stands) < world.count:
         return
     if stands:
+        parts = _with_pollers(parts)
         # Most of the others wait, or may: else it goes on without them.
         waiting = len(parts.waiting) + sum(may_spin(world, one) for one in parts.open)
         most = 2 * waiting > world.count - len(stands) and not parts.works
@@ -105,12 +107,13 @@ def may_be_its_turn(world: World, parts: Parts) -> bool:
         return False
     if all(one.doing.act is Act.STORE for one in parts.waits):
         return not any(one.doing.act is Act.SLEEP for one in parts.away)
+    # Who sleeps by a clock, or waits for a lock that no thread of it can open, prepares nothing.
+    if any(one.doing.act in _PREPARES_NOTHING for one in parts.away):
+        return False
     if len(parts.away) == 1 and parts.away[0].rank == 0 and all(map(_at_barrier, parts.waits)):
         return True
-    # Who sleeps by a clock prepares nothing.
-    works = not any(one.doing.act is Act.SLEEP for one in parts.away)
     meets = all(_at_barrier(one) or _takes(one) for one in parts.waits)
-    return works and meets and all(_is_first(world, one) for one in parts.away)
+    return meets and all(_is_first(world, one) for one in parts.away)
 
 
 def _at_barrier(one: RankView) -> bool:
@@ -132,8 +135,9 @@ def _is_first(world: World, one: RankView) -> bool:
 def _behind(world: World, parts: Parts) -> str:
     """Who may be what those that stand still wait for, in words: one that is at something that ends
     by itself (it has locked a file, and is downloading it), or one that nobody saw; empty where
-    there is none. Who only spins waits for its GPU, like others."""
-    if late(world):
+    there is none. Who only spins waits for its GPU, like others; and a FIFO without another end
+    waits for no rank."""
+    if late(world) or any(no_other_end(one.view) for one in parts.away):
         return ""
     for one in parts.open:
         if one.doing.act in _TAKES_TIME and not may_spin(world, one):
@@ -158,6 +162,14 @@ def _unsure(parts: Parts) -> int:
     if not parts.waits:
         return 0
     return sum(not one.doing.by_stack for one in parts.seems)
+
+
+def _with_pollers(parts: Parts) -> Parts:
+    """Who wakes up again and again in one collective may have come by there again and again; with a
+    rank that stands in every look nobody has."""
+    polls = [one for one in parts.open if one.on_others and one.motion is Motion.POLLS]
+    rest = tuple(one for one in parts.open if one not in polls)
+    return replace(parts, waits=(*parts.waits, *polls), open=rest)
 
 
 def _with_odd_one(world: World, parts: Parts) -> Parts:
