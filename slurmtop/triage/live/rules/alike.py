@@ -15,6 +15,7 @@ from slurmtop.triage.live.patience import (
     ends_by_itself,
     late,
     long_silence,
+    transport_works,
     until_late,
 )
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
@@ -23,6 +24,7 @@ from slurmtop.triage.live.view import RankView, World
 
 #: A GPU that waits for another one is busy with that: at most so many per cent is rest.
 _AT_REST = 10.0
+_STAYS = ", and it does not end"
 
 
 def find(world: World) -> Iterable[LiveFinding]:
@@ -53,9 +55,11 @@ def _device(world: World, parts: Parts) -> LiveFinding:
     # Who waits for a GPU looks as in every long step. What the GPUs draw tells that they rest;
     # else a silence longer than any step of this job.
     rest = all(one.gpu_power is not None for one in parts.waiting) and long_silence(world)
-    long = quiet is not None and quiet >= LONG_QUIET_S and (rest or _much_too_long(world))
-    # Of a rank that was not seen the others may be waiting.
-    long = long and len(parts.waiting) == world.count
+    long = world.timed_out or (quiet is not None and quiet >= LONG_QUIET_S)
+    long = long and (rest or _much_too_long(world))
+    # Of a rank that was not seen the others may be waiting; tasks that never meet wait each for
+    # its own.
+    long = long and len(parts.waiting) == world.count and not apart(world)
     count = plural(len(parts.waiting), "rank")
     since = f", and the log is quiet for {ago_text(quiet)}" if quiet is not None else ""
     return LiveFinding(
@@ -85,7 +89,8 @@ def _device(world: World, parts: Parts) -> LiveFinding:
 
 def _much_too_long(world: World) -> bool:
     quiet = world.live.log.quiet_s or 0.0
-    return late(world) and (world.pace is not None or quiet > 2 * LATE_S)
+    told = world.timed_out or world.pace is not None
+    return late(world) and (told or quiet > 2 * LATE_S)
 
 
 def _collective(world: World, parts: Parts) -> LiveFinding:
@@ -94,17 +99,18 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     first = waits[0] if waits else parts.waiting[0]
     back = [one for one in parts.waiting if one.doing.act is Act.BACKWARD]
     op = visible(first.doing.op) if first.doing.op else None
+    stays = ""
     count = plural(len(parts.waiting), "rank")
     if len(waits) == len(parts.waiting) and len(places) == 1:
         where = site_text(first.doing.site)
         at = f" at {where}" if where else ""
-        summary = f"all {count} wait in the same {op or 'call'}{at}, and it does not end"
+        summary, stays = f"all {count} wait in the same {op or 'call'}{at}", _STAYS
     elif not any(one.doing.by_stack for one in parts.waiting):
         summary = (
             f"all {count} wait, none was on a CPU between two looks: stacks would tell for what"
         )
     elif len(back) == len(parts.waiting):
-        summary = f"all {count} stand in the backward pass{at_text(first)}, and it does not end"
+        summary, stays = f"all {count} stand in the backward pass{at_text(first)}", _STAYS
     elif back:
         verb = "stands" if len(back) == 1 else "stand"
         summary = (
@@ -114,13 +120,13 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     else:
         summary = f"all {count} wait for each other or for a lock: nothing seen names one"
     starting = all(one.doing.act is Act.STORE for one in waits) and len(waits) == len(parts.waiting)
-    # A large tensor on a slow network takes its time: then the threads of the transport work.
-    sends = any(one.view.change is not None and one.view.change.works for one in parts.waiting)
+    starting = starting and not _long_there(world, parts)
     unseen = world.count - len(parts.waiting)
     if unseen > 0:
         summary += f"; of {plural(unseen, 'rank')} nothing was seen"
+    sends = _sends(world, parts)
     if sends:
-        summary += "; their other threads use CPUs: data may be on its way"
+        summary += f"; {sends}"
     # Seen from outside a rank whose own thread uploads waits for a lock like all others.
     comes = any(not one.doing.by_stack and ends_by_itself(one) for one in parts.seems)
     comes = comes and not late(world)
@@ -135,6 +141,8 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     hung = hung and not (starting or sends or comes or short)
     # Tasks that never meet wait each for its own.
     hung = hung and not apart(world)
+    if hung:
+        summary += stays
     return LiveFinding(
         cls="watchdog-timeout-unattributed" if hung else None,
         state=State.HUNG if hung else State.UNKNOWN,
@@ -144,6 +152,47 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
         confidence=Confidence.LOW,
         collective=Collective(op=first.doing.op) if op is not None else None,
     )
+
+
+def _sends(world: World, parts: Parts) -> str:
+    """May data be on its way, by the CPUs that they use, and until when? In words; empty where
+    none is in use, or where no call takes as long as that."""
+    works = [o for o in parts.waiting if o.view.change is not None and o.view.change.works]
+    # A server at rest polls as well, for the next request.
+    if works and not any(map(_for_others, parts.waiting)):
+        return "their threads use CPUs, and nothing seen tells for what"
+    if _much_too_long(world):
+        return ""
+    if not works:
+        told = all(o.view.change and o.view.change.cpu_share is not None for o in parts.waiting)
+        return "" if told else f"whether they use CPUs was not seen: {_until(world)}"
+    # A large tensor on a slow network takes its time: then the threads of the transport work.
+    if any(transport_works(one.view) for one in works):
+        return "their other threads use CPUs: data may be on its way"
+    # Who polls without a pause may take in data by that, or wait for what its GPU has yet to do.
+    return f"they poll on CPUs: {_until(world)}"
+
+
+def _for_others(one: RankView) -> bool:
+    """Does its stack tell that others, or its GPU, have to do something first?"""
+    doing = one.doing
+    return doing.on_others or doing.framework or doing.act in PERHAPS_ON_OTHERS
+
+
+def _until(world: World) -> str:
+    if world.pace is not None or world.live.log.quiet_s is None:
+        return until_late(world)
+    return f"it may come yet, so look again once its log is quiet for {ago_text(2 * LATE_S)}"
+
+
+def _long_there(world: World, parts: Parts) -> bool:
+    """Do they wait for longer than any start takes? A log may be quiet from before they began."""
+    ages = [
+        (probe.at - one.view.process.started_at).total_seconds()
+        for one in parts.waiting
+        if one.view.process.started_at is not None and (probe := world.probe(one.host)) is not None
+    ]
+    return _much_too_long(world) and min(ages, default=2 * LATE_S) >= 2 * LATE_S
 
 
 def _place(one: RankView) -> tuple[str | None, str]:
