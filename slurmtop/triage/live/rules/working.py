@@ -39,6 +39,8 @@ from slurmtop.triage.live.view import ProcessView, RankView, World
 
 #: What one rank does while the others wait on purpose.
 _TURNS = frozenset({Phase.EVALUATION, Phase.CHECKPOINT})
+#: The kernel itself does not let these run.
+_STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: Who only looks again and again whether something has come uses no more of a CPU.
 _LOOKING_SHARE = 0.05
 #: After so long, and so many times its longest pause, no CPU in use shows that it gets anywhere.
@@ -114,6 +116,8 @@ def _working(world: World, parts: Parts) -> LiveFinding:
         what = f"{'are' if many else 'is'} at work{about}"
     elif any(map(_uses_cpu, works)):
         what = f"{'use CPUs' if many else 'uses a CPU'}{about}"
+    elif all(one.motion is Motion.STILL for one in works):
+        what = f"{'have' if many else 'has'} threads that use a little of a CPU{about}"
     else:
         what = f"{'wake' if many else 'wakes'} up again and again{about}"
     summary = f"{who} {what}"
@@ -238,7 +242,9 @@ def _cpu(view: ProcessView) -> float:
 def _unsure(world: World, parts: Parts) -> LiveFinding:
     """Something was seen, and it tells neither that it moves nor that it does not."""
     those = (*parts.away, *parts.open)
+    stands = [one for one in parts.away if one.doing.act in _STANDS]
     first = next((one for one in those if one.doing.act not in (Act.UNKNOWN, Act.LOCK)), those[0])
+    first = stands[0] if stands else first
     verb = "waits" if len(parts.waiting) == 1 else "wait"
     waits = f"; {ranks_of(parts.waiting)} {verb}" if parts.waiting else ""
     where = at_text(first)
@@ -252,10 +258,13 @@ def _unsure(world: World, parts: Parts) -> LiveFinding:
     until = f"; {wait_text(world.pace, world.live)}" if may_loop(world, first) else ""
     if first.motion in (Motion.STILL, Motion.POLLS) and ends_by_itself(first) and not late(world):
         until = f"; {until_late(world)}"
+    summary = f"cannot be told whether {first.name} gets anywhere: it {act}{where}"
+    if stands:
+        summary = f"{first.name} {act}{where}; whether others wait for it cannot be told"
     return LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.UNSURE,
-        summary=f"cannot be told whether {first.name} gets anywhere: it {act}{where}{waits}{until}",
+        summary=f"{summary}{waits}{until}",
         shown=(*proofs(first.view, "what it was seen to do"), *waiting_proof(parts.waiting)),
         confidence=Confidence.LOW,
     )
