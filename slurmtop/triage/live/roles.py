@@ -123,7 +123,8 @@ def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
 def may_spin(world: World, one: RankView) -> bool:
     """Is a CPU in use all that is known of it? Who waits for a GPU spins on one as well."""
     quiet, changed = world.live.log.quiet_s, one.view.change
-    if not world.gpus or world.live.log.grew or (quiet is not None and quiet < LONG_QUIET_S):
+    short = quiet is not None and quiet < LONG_QUIET_S and not world.timed_out
+    if not world.gpus or world.live.log.grew or short:
         return False
     if any(look.doing.by_stack or look.doing.act is not Act.BUSY for look in one.view.looks):
         return False

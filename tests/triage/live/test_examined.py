@@ -8,6 +8,7 @@ import pytest
 
 from slurmtop.model.verdict import Culprit, State, Verdict
 from slurmtop.triage.why import explain_job
+from tests.triage.live.examined_alone import alone
 from tests.triage.live.examined_at_work import at_work
 from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
@@ -36,6 +37,7 @@ CASES = (
     *threads(),
     *at_work(),
     *launched(),
+    *alone(),
 )
 
 #: With more nodes it is the same and takes longer.

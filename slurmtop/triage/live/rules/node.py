@@ -115,7 +115,8 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
     # Its ranks may well be at work, with an evaluation or a long step.
     quiet = world.live.log.quiet_s or 0.0
     surely = [one for one in parts.waits if "barrier" not in (one.doing.op or "barrier")]
-    hung = len(silent) == 1 and 2 * len(surely) > world.count > 2 and quiet >= LONG_QUIET_S
+    long = world.timed_out or quiet >= LONG_QUIET_S
+    hung = len(silent) == 1 and 2 * len(surely) > world.count > 2 and long
     summary = f"{waits}, and {words} did not answer us: who is waited for cannot be seen"
     if computes:
         summary += f"; the GPUs of {ranks_of(computes)} draw the power of work"
