@@ -115,6 +115,8 @@ class LogsSay:
     ``hard``: an end was made that no later line takes back (a process ended, the watchdog took
     one down). ``moved_on``: steps stand behind the first failure, so that the job went on without
     what failed. ``only_newest`` is false where earlier runs may have written among these lines.
+    ``attempt`` is the newest one that a launcher tells of; ``steps``: it has made steps;
+    ``waited_s``: for how long a collective of it waited in vain, by the longest that is told.
     ``tables`` are the collectives of its groups, those with something odd first.
     """
 
@@ -126,6 +128,9 @@ class LogsSay:
     seen_ranks: frozenset[int] = frozenset()
     launched: bool = False
     only_newest: bool = True
+    attempt: int = 0
+    steps: bool = False
+    waited_s: float | None = None
     tables: tuple[Table, ...] = ()
 
 

@@ -5,7 +5,9 @@ from datetime import datetime
 
 from slurmtop.model.events.launch import ChildEnded, ClosingSignal, ElasticFailure, WorkersRestart
 from slurmtop.model.events.program import Closing, ProgramSays, Step
+from slurmtop.model.events.reports import HorovodStall
 from slurmtop.model.events.slurm import SlurmNote, StepEnded, StepNote, TaskExit
+from slurmtop.model.events.torch import GlooError, WatchdogTimeout
 from slurmtop.model.facts import Died, LogsSay
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import State
@@ -42,8 +44,25 @@ def logs_say(
         seen_ranks=picture.seen_ranks,
         launched=bool(picture.of(ElasticFailure, ClosingSignal, ChildEnded, WorkersRestart)),
         only_newest=only_newest,
+        attempt=picture.attempt,
+        steps=any(_in_newest(picture, one) and one.bar is None for one in picture.of(Step)),
+        waited_s=_waited_s(picture),
         tables=collective_tables(picture)[:_MOST_TABLES],
     )
+
+
+def _in_newest(picture: Picture, event: Event) -> bool:
+    """A source that tells of no restart tells nothing of which attempt its lines are."""
+    return event.at.attempt == picture.attempt
+
+
+def _waited_s(picture: Picture) -> float | None:
+    watchdog = picture.of(WatchdogTimeout)
+    waits: list[tuple[Event, float]] = []
+    waits += [(one, (one.ran_ms or one.timeout_ms or 0) / 1000) for one in watchdog]
+    waits += [(one, one.seconds or 0.0) for one in picture.of(HorovodStall)]
+    waits += [(one, one.timeout_s or 0.0) for one in picture.of(GlooError)]
+    return max((one for event, one in waits if _in_newest(picture, event)), default=0.0) or None
 
 
 def _moved_on(picture: Picture) -> bool:

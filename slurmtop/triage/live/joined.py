@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from slurmtop.model.text import visible
+from slurmtop.model.units import ago_text
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
     Confidence,
@@ -19,7 +20,7 @@ from slurmtop.model.verdict import (
     Verdict,
 )
 from slurmtop.triage.after import steps_while_hung
-from slurmtop.triage.live.judge import judge_live
+from slurmtop.triage.live.judge import judge_live, started_behind
 from slurmtop.triage.subject import Subject, first_error, got_over, read_logs
 
 _HOW_SURE = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
@@ -39,6 +40,9 @@ def with_live(subject: Subject, verdict: Verdict) -> Verdict:
     if found is None:
         return verdict
     verdict = dataclasses.replace(verdict, missing=_looked(verdict.missing))
+    age = started_behind(subject.facts) if verdict.state is State.HUNG else None
+    if age is not None:
+        verdict = _of_before(verdict, age)
     if found.state is State.HUNG:
         return _hung(subject, verdict, found)
     if found.state is State.SLOW:
@@ -48,6 +52,21 @@ def with_live(subject: Subject, verdict: Verdict) -> Verdict:
     if found.state is State.IDLE:
         return _idle(verdict, found)
     return _unknown(subject, verdict, found)
+
+
+def _of_before(verdict: Verdict, age: float) -> Verdict:
+    """What its log tells of ranks that are gone. ``age``: seconds since those of now started."""
+    return dataclasses.replace(
+        verdict,
+        state=State.UNKNOWN,
+        family=None,
+        cls=None,
+        confidence=Confidence.LOW,
+        summary=f"the hang in its log was before its processes were started, {ago_text(age)} ago",
+        since=None,
+        culprits=(),
+        collective=None,
+    )
 
 
 def _looked(missing: Iterable[Missing]) -> tuple[Missing, ...]:

@@ -17,9 +17,11 @@ from slurmtop.model.verdict import (
 from slurmtop.triage.catalogue import CATALOGUE, family_of
 from slurmtop.triage.live.beside import settled
 from slurmtop.triage.live.enough import wanted
-from slurmtop.triage.live.finding import LiveFinding, Weight, ranks_of
+from slurmtop.triage.live.finding import LiveFinding, Weight, numbers_text, ranks_of
 from slurmtop.triage.live.frames import Act, Phase
 from slurmtop.triage.live.pace import pace_of
+from slurmtop.triage.live.partly import is_partly
+from slurmtop.triage.live.patience import LATE_S
 from slurmtop.triage.live.rules import (
     alike,
     away,
@@ -31,8 +33,9 @@ from slurmtop.triage.live.rules import (
     working,
 )
 from slurmtop.triage.live.rules.kernel import with_kernel
-from slurmtop.triage.live.rules.missing import is_partly
+from slurmtop.triage.live.rules.missing import age_s, unseen_of
 from slurmtop.triage.live.rules.node import silent_words
+from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import RankView, World, has_gpus, worlds_of
 from slurmtop.triage.log_steps import last_progress
 from slurmtop.triage.subject import Subject, read_logs
@@ -66,7 +69,8 @@ def judge_live(facts: JobFacts) -> Verdict | None:
             started_at=began,
             pace=pace,
             finished=_finished(facts),
-            timed_out=_timed_out(facts),
+            timed_out=_timed_out(facts, one),
+            stepped=_stepped(facts, one),
             partly=is_partly(facts.job, one),
         )
         for one in worlds
@@ -97,13 +101,61 @@ def _finished(facts: JobFacts) -> bool:
     return any(one.total is not None and one.step >= one.total for one in told)
 
 
-def _timed_out(facts: JobFacts) -> bool:
-    """Do its logs tell of a hang by themselves, and of no step behind it?"""
+def _timed_out(facts: JobFacts, world: World) -> bool:
+    """Do its logs tell of a hang by themselves, of the ranks of now, and of no step behind it?"""
     say = facts.logs_say
-    if say is None or say.moved_on:
+    if say is None or say.moved_on or not _of_these(facts, world):
         return False
     gave_up = say.hard and say.verdict.collective is not None
-    return say.verdict.state is State.HUNG or (say.verdict.state is State.FAILED and gave_up)
+    if say.verdict.state is not State.HUNG and not (say.verdict.state is State.FAILED and gave_up):
+        return False
+    if say.waited_s is None and _attempt(world):
+        return False
+    # Who is younger than the wait that is told has not waited so long: it was started anew.
+    age = _age_s(world)
+    return age is not None and age >= (say.waited_s or LATE_S)
+
+
+def started_behind(facts: JobFacts) -> float | None:
+    """For how many seconds all ranks have run at most, where that is less than a collective waited
+    by the logs: what these tell was before them. Else None."""
+    say, live = facts.logs_say, facts.live
+    worlds = worlds_of(live) if say is not None and say.waited_s and live is not None else ()
+    if say is None or say.waited_s is None or not worlds or not worlds[0].ranks:
+        return None
+    ages = [age_s(worlds[0], [one.view.process]) for one in worlds[0].ranks]
+    known = [one for one in ages if one is not None]
+    oldest = max(known, default=0.0)
+    return oldest if len(known) == len(ages) and oldest < say.waited_s else None
+
+
+def _stepped(facts: JobFacts, world: World) -> bool:
+    """Have the ranks of now made a step, by what their logs tell?"""
+    if not _of_these(facts, world):
+        return False
+    age, quiet = _age_s(world), world.live.log.quiet_s
+    if age is None or quiet is None or quiet > age:
+        # What it tells was there before them.
+        return False
+    told = any(one.progress is not None for one in facts.logs)
+    return told or (facts.logs_say is not None and facts.logs_say.steps)
+
+
+def _of_these(facts: JobFacts, world: World) -> bool:
+    """Are the logs those of the ranks of now? A launcher that is told to say little starts them
+    anew without a line."""
+    say = facts.logs_say
+    if say is None:
+        return not _attempt(world)
+    return say.only_newest and say.attempt >= _attempt(world)
+
+
+def _attempt(world: World) -> int:
+    return max((one.told.attempt or 0 for one in world.ranks), default=0)
+
+
+def _age_s(world: World) -> float | None:
+    return age_s(world, [one.view.process for one in world.ranks])
 
 
 def _asked_for_gpus(facts: JobFacts) -> bool:
@@ -112,8 +164,13 @@ def _asked_for_gpus(facts: JobFacts) -> bool:
 
 
 def _best(world: World) -> LiveFinding | None:
-    findings = [finding for rule in _RULES for finding in rule.find(world)]
-    return max(findings, key=lambda one: one.weight) if findings else None
+    findings: list[LiveFinding] = [one for rule in _RULES for one in rule.find(world)]
+    best = max(findings, key=lambda one: one.weight) if findings else None
+    gone = unseen_of(world) if best is not None and apart(world) else ()
+    if best is None or not gone:
+        return best
+    told = f"{numbers_text(gone)} {'has' if len(gone) == 1 else 'have'} no process"
+    return dataclasses.replace(best, summary=f"{best.summary}; {told}")
 
 
 def _trouble(world: World, finding: LiveFinding) -> int:

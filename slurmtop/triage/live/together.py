@@ -21,12 +21,28 @@ _MEETING = (
 def apart(world: World) -> bool:
     """Are its ranks tasks of one srun, of which nothing shows that any ever waits for another?
 
-    What shows it: names that only a launcher of one training sets, or the stack of one that waits
-    for others. Who is in no group misses nobody, and nobody waits for it.
+    What shows it: names that only a launcher of one training sets, a meeting point and a size that
+    are told to all, the stack of one that waits for others, or threads of several that carry data.
+    Who is in no group misses nobody, and nobody waits for it.
     """
     if world.count < 2 or all(map(_named, world.ranks)) or _started_by_one(world):
         return False
-    return not any(map(_meets, world.ranks))
+    if all(_told_to_meet(world, one) for one in world.ranks):
+        return False
+    return not any(map(_meets, world.ranks)) and sum(map(_carries, world.ranks)) < 2
+
+
+def _told_to_meet(world: World, one: RankView) -> bool:
+    """Does its environment hold a meeting point, and as its size that of all of them?"""
+    process = one.view.process
+    size = process.variable("WORLD_SIZE")
+    return bool(process.variable("MASTER_ADDR")) and size == str(world.count)
+
+
+def _carries(one: RankView) -> bool:
+    """Has it threads that carry data to others, or watch over that? In a group of its own they
+    mean nothing."""
+    return one.view.in_group and one.view.process.variable("WORLD_SIZE") != "1"
 
 
 def _started_by_one(world: World) -> bool:

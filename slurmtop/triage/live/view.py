@@ -147,6 +147,8 @@ class World:
     """How fast it makes steps, by its log; None where that is not known."""
     finished: bool = False
     """Does its log tell its last step?"""
+    stepped: bool = False
+    """Have its ranks made a step already, by the logs?"""
     timed_out: bool = False
     """Does its log tell that a collective waited in vain, for as long as the job itself allows?"""
     partly: bool = False

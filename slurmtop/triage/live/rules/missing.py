@@ -1,10 +1,8 @@
 """Ranks without a process: dead, not started, or done while the others are still closing down."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from slurmtop.model.job import Job
 from slurmtop.model.process import NodeProcess
 from slurmtop.model.text import visible
 from slurmtop.model.units import ago_text, plural
@@ -32,7 +30,7 @@ from slurmtop.triage.live.rules.away import how
 from slurmtop.triage.live.rules.kernel import killed_for_memory
 from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import ProcessView, RankView, World
-from slurmtop.triage.programs import Part, option_of, part_of
+from slurmtop.triage.programs import Part, part_of
 
 _MOST = 64
 
@@ -64,13 +62,16 @@ def find(world: World) -> Iterable[LiveFinding]:
 
 
 def without_process(world: World) -> tuple[int, ...]:
-    """The numbers of the ranks without a process; empty where nobody can say."""
+    """The numbers of the ranks without a process; empty where nobody can say, and of tasks that
+    wait for nobody: these end one by one."""
+    return () if apart(world) else unseen_of(world)
+
+
+def unseen_of(world: World) -> tuple[int, ...]:
+    """The numbers of the ranks or tasks without a process; empty where nobody can say."""
     numbers = [one.rank for one in world.ranks]
     size = world.size
     if size is None or None in numbers or not world.seen_whole or size > 1 << 20:
-        return ()
-    if apart(world):
-        # Tasks that wait for nobody end one by one.
         return ()
     if any(not _complete(world, host) for host in world.live.hosts):
         return ()
@@ -80,37 +81,6 @@ def without_process(world: World) -> tuple[int, ...]:
         seen = {one.rank for one in world.first_ranks if one.world_size == size}
         return tuple(sorted(rank for rank in seen - there if rank is not None and rank < size))
     return tuple(rank for rank in range(size) if rank not in there)
-
-
-def is_partly(job: Job | None, world: World) -> bool:
-    """May the world be larger than what was looked at: one part of a het job, more ranks than the
-    nodes have room for, or a meeting point on a node that is none of the job's?"""
-    if job is not None and (job.het_leader is not None or job.id.het_offset is not None):
-        return True
-    agents = [one for those in world.agents.values() for one in those]
-    if any((option_of(one, "nnodes") or 0) > len(world.live.hosts) for one in agents):
-        return True
-    each = max(Counter(one.host for one in world.ranks).values(), default=0)
-    local = max((one.told.local_rank or 0 for one in world.ranks), default=0)
-    told = [option for one in world.ranks if (option := _per_node(one)) is not None]
-    # Below torchrun most ranks may have ended, so that few are left to count.
-    known = told or not agents
-    room = max(each, local + 1, *told) * len(world.live.hosts)
-    if known and world.size is not None and world.size > room:
-        return True
-    hosts = {host.partition(".")[0] for host in world.live.hosts}
-    meets = {one.view.process.variable("MASTER_ADDR") for one in world.ranks}
-    names = {name.partition(".")[0] for name in meets if name and _is_name(name)}
-    return bool(names) and not names & hosts
-
-
-def _per_node(one: RankView) -> int | None:
-    word = one.view.process.variable("LOCAL_WORLD_SIZE") or ""
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 6 else None
-
-
-def _is_name(word: str) -> bool:
-    return not word[0].isdigit() and ":" not in word and word != "localhost"
 
 
 def _complete(world: World, host: str) -> bool:
@@ -135,10 +105,13 @@ def _ours(one: ProcessView) -> bool:
 
 def _left_over(world: World, unseen: Sequence[int]) -> list[RankView]:
     """The few that are left where most have ended well, which is so where each node without a rank
-    of its own still has its torchrun: of ranks that fail it takes all others along."""
+    of its own still has its torchrun: of ranks that fail it takes all others along. Without one, a
+    long silence of those that are at their end tells the same."""
     bare = [host for host in world.live.hosts if all(one.host != host for one in world.ranks)]
     agents = set(world.agents)
-    if not agents or not agents.issuperset(bare or world.live.hosts):
+    if agents and not agents.issuperset(bare or world.live.hosts):
+        return []
+    if not agents and not (late(world) and all(_at_its_end(world, one) for one in world.ranks)):
         return []
     left = [one for one in world.ranks if role_of(world, one) in (Role.AWAY, Role.SEEMS)]
     stays = len(left) == len(world.ranks) and not any(one.doing.on_others for one in left)
@@ -150,15 +123,15 @@ def _lingering(world: World, unseen: Sequence[int], left: list[RankView]) -> Liv
     who = first.name if len(left) == 1 else ranks_of(left)
     verb = "does" if len(left) == 1 else "do"
     told = "has" if len(unseen) == 1 else "have"
-    host = next((one for one in world.agents if one != first.host), first.host)
-    agent = world.agents[host][0]
+    apart_first = sorted(world.agents, key=lambda host: host == first.host)
+    agents = [_agent(world, host, world.agents[host][0]) for host in apart_first[:1]]
     return LiveFinding(
         cls="teardown-hang",
         state=State.HUNG,
         weight=Weight.AWAY,
         summary=f"{numbers_text(unseen)} {told} ended, and {who} {verb} not: {how(first)}",
         culprits=tuple(culprit(one, f"has not ended: {how(one)}") for one in left),
-        shown=(*proofs(first.view, "it is left over"), _agent(world, host, agent)),
+        shown=(*proofs(first.view, "it is left over"), *agents),
     )
 
 
@@ -237,8 +210,8 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
     cls = "host-oom" if killed and len(unseen) == 1 else "missing-rank"
     seen = {one.rank for one in world.first_ranks}
     more = " any more" if seen.issuperset(unseen) else ""
-    if not more and not killed and (starting or world.pace is None):
-        age = _age_s(world, [one.view.process for one in parts.waiting])
+    if not more and not killed and (starting or not world.stepped):
+        age = age_s(world, [one.view.process for one in parts.waiting])
         if _may_come(world, age) if starting else age is not None and age < LATE_S:
             yield _not_yet(f"{who}{place} {has} not come yet; {waits}", age, parts.waiting)
             return
@@ -266,7 +239,7 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
     )
 
 
-def _age_s(world: World, processes: Iterable[NodeProcess]) -> float | None:
+def age_s(world: World, processes: Iterable[NodeProcess]) -> float | None:
     """Seconds since the youngest of ``processes`` was started; None where that is not known."""
     ages = [
         (probe.at - one.started_at).total_seconds()
@@ -355,7 +328,7 @@ def _no_rank_yet(world: World) -> Iterable[LiveFinding]:
         # Ranks ran at the first look: it is between two attempts, or about to end.
         return
     busy = [host for host in without if _works(world, host)]
-    age = _age_s(world, [one for those in world.agents.values() for one in those])
+    age = age_s(world, [one for those in world.agents.values() for one in those])
     early = _may_come(world, age)
     hung = not busy and not early
     named = 2 * len(without) < len(hosts) and hung
