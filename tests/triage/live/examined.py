@@ -112,6 +112,7 @@ class Build:
     before: int = 0
     """Ranks of the same world that another launch has started, on nodes before these."""
     world: int | None = None
+    sweep: bool = False  # No thread of a task carries data to others.
 
     def hosts(self) -> list[str]:
         count, first = -(-self.size // self.per), self.before // self.per
@@ -281,7 +282,7 @@ class _Node:
             first=count(base),
             second=count(base + 0.4),
             between_s=0.4,
-            threads=(main, quiet),
+            threads=(main, quiet)[: 1 if a.sweep else 2],
         )
 
     def _stack(self, do: Do, pid: int, begun: int) -> ProcessStacks:

@@ -57,7 +57,8 @@ _DDP = spins(
     *c.STEP,
 )
 _QUEUE = waits("%threading.py:324 wait", "%queue.py:171 get", "shard.py:60 next", *c.MAIN, cpu=0.0)
-_SWEEP = Build(size=4, launcher="tasks", usual=c.ITEM, quiet=60.0, text="epoch 3 acc 0.8\n")
+_TASKS = Build(size=4, launcher="tasks", usual=c.ITEM, quiet=60.0, text="epoch 3 acc 0.8\n")
+_SWEEP = replace(_TASKS, sweep=True)
 
 # Before the first step.
 _LATE = Build(size=12, usual=c.STORE, launcher="srun", text="", age=20.0, quiet=15.0)
@@ -204,7 +205,7 @@ def _sweeps() -> tuple[Case, ...]:
         ),
         case(
             "names-set-later-one-gone",
-            replace(_SWEEP, size=8, usual=_DDP, odd=done, quiet=400.0).facts,
+            replace(_TASKS, size=8, usual=_DDP, odd=done, quiet=400.0).facts,
             "hung",
             ("missing-rank",),
             {2},
@@ -212,7 +213,7 @@ def _sweeps() -> tuple[Case, ...]:
         ),
         case(
             "names-set-later-one-sleeps",
-            replace(_SWEEP, size=8, usual=c.REDUCE, odd={2: c.SLEEPS}).facts,
+            replace(_TASKS, size=8, usual=c.REDUCE, odd={2: c.SLEEPS}).facts,
             "hung",
             ("rank-elsewhere", "data-loader-stuck"),
             {2},

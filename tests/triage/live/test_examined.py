@@ -9,6 +9,7 @@ import pytest
 from slurmtop.model.verdict import Culprit, State, Verdict
 from slurmtop.triage.why import explain_job
 from tests.triage.live.examined_alone import alone
+from tests.triage.live.examined_anew import anew
 from tests.triage.live.examined_at_work import at_work
 from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
@@ -38,6 +39,7 @@ CASES = (
     *at_work(),
     *launched(),
     *alone(),
+    *anew(),
 )
 
 #: With more nodes it is the same and takes longer.
