@@ -169,7 +169,7 @@ def _all_wait() -> list[Case]:
         ),
         case(
             "sweep-cold-8",
-            Build(size=8, usual=c.ITEM, launcher="tasks", gpu=_COLD, quiet=_LONG),
+            Build(size=8, usual=c.ITEM, launcher="tasks", sweep=True, gpu=_COLD, quiet=_LONG),
             "unknown",
         ),
     ]
