@@ -199,7 +199,7 @@ def _healthy(subject: Subject, verdict: Verdict, found: Verdict) -> Verdict:
             family=None,
             cls=None,
             confidence=Confidence.LOW,
-            summary=f"its log tells of a hang, and its processes move: {visible(found.summary)}",
+            summary=f"its log tells of a hang, and its nodes do not: {visible(found.summary)}",
             against=shown,
         )
     if verdict.state not in (State.HEALTHY, State.UNKNOWN):

@@ -32,6 +32,9 @@ from slurmtop.triage.programs import Part, may_be_work, part_of, program_of
 
 #: Even who waits for a server, or for a program that it has started, is late after so long.
 LATE_S = 300.0
+#: After so long, and so many times its longest pause, it is no long step any more.
+_LONGEST_S = 3_600.0
+_TIMES = 3.0
 #: Who was put on a CPU more often from one look to the next looks whether something has come.
 _NAPS = 2
 #: Up to this share of a CPU is no work.
@@ -65,6 +68,13 @@ def long_silence(world: World) -> bool:
     return told or is_long(world.pace, world.live)
 
 
+def far_too_long(world: World) -> bool:
+    """Is it silent for so long that no step of it can be at work yet? Its own log may tell it."""
+    log = world.live.log
+    longest = max(_LONGEST_S, _TIMES * world.pace.long_s if world.pace is not None else 0.0)
+    return late(world) and (world.timed_out or (log.quiet_s or 0.0) > longest)
+
+
 def until_late(world: World) -> str:
     """What to wait for, where it is not late yet."""
     if world.live.log.quiet_s is None:
@@ -84,7 +94,7 @@ def ends_by_itself(one: RankView) -> bool:
     if act is Act.DISK:
         return on_files(one.view)
     if act is Act.CHILD:
-        return not any(_stands(child) for child in serving(one))
+        return not any(stands_for_ever(child) for child in serving(one))
     if act is Act.POLL:
         of_loader = one.doing.phase is Phase.LOADER or not one.doing.by_stack
         return not of_loader or _loader_may_come(one)
@@ -193,8 +203,8 @@ def loading(one: RankView) -> list[ProcessView]:
     return [child for child in serving(one) if part_of(child.process) in (Part.HELPER, Part.WORK)]
 
 
-def _stands(view: ProcessView) -> bool:
-    """Can it never go on by itself?"""
+def stands_for_ever(view: ProcessView) -> bool:
+    """Can it never go on by itself, by the kernel's word?"""
     stands = view.always(*_STANDS) and not on_files(view)
     return stands or (view.always(Act.READ) and no_other_end(view))
 
@@ -215,7 +225,7 @@ def _reads_from_child(one: RankView) -> bool:
         for child in serving(one)
         if part_of(child.process) is not Part.HELPER or may_be_work(child.process)
     ]
-    if activity is None or not any(not _stands(child) for child in writers):
+    if activity is None or not any(not stands_for_ever(child) for child in writers):
         return False
     file, wchan = activity.open_file or "", activity.wchan or ""
     pipe = wchan.startswith(("anon_pipe_", "pipe_", "unix_stream_"))
@@ -228,7 +238,7 @@ def _loader_may_come(one: RankView) -> bool:
     workers = loading(one)
     if any(child.act is Act.SOCKET for child in workers):
         return True
-    if any(_stands(child) or child.always(Act.SLEEP) for child in workers):
+    if any(stands_for_ever(child) or child.always(Act.SLEEP) for child in workers):
         return False
     return any(child.act not in (Act.READ, Act.LOCK) for child in workers)
 

@@ -4,6 +4,7 @@ Who is away is so by what is seen of itself alone, never because others are many
 told is open, and nobody who is open is named.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,15 +13,18 @@ from slurmtop.triage.live.frames import Act, Phase, tries_again
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.patience import (
     ends_by_itself,
+    far_too_long,
     late,
     loading,
     long_silence,
     no_other_end,
     on_files,
     serving,
+    stands_for_ever,
     threads_compute,
     threads_get_on,
     threads_moved,
+    threads_work,
 )
 from slurmtop.triage.live.view import ProcessView, RankView, World
 
@@ -38,6 +42,8 @@ _FOR_THREADS = frozenset({Act.LOCK, Act.POLL, Act.CHILD, Act.SOCKET})
 LONG_QUIET_S = 120.0
 #: GPUs that only wait for each other draw a fifth of their limit or less, whatever their use.
 WORKING_POWER = 0.4
+#: One with a low limit may draw more than that while it waits, though not so much.
+SURE_POWER = 0.6
 #: Threads that only watch over a process use less of a CPU than that.
 WATCHING_SHARE = 0.1
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
@@ -72,14 +78,33 @@ class Parts:
 def parts_of(world: World) -> Parts:
     """Each rank in its role. With a single look nobody is away."""
     herd, watched = _herd(world), _watched(world)
+    roles = [(one, role_of(world, one, watched=watched)) for one in world.ranks]
+    away = [one for one, role in roles if role is Role.AWAY]
+    ever = any(stands_for_ever(one.view) for one in away)
+    plain = any(_shows_through(world, one) for one in away)
     found: dict[Role, list[RankView]] = {role: [] for role in Role}
-    for one in world.ranks:
-        role = role_of(world, one, watched=watched)
+    waiting = sum(role in (Role.WAITS, Role.SEEMS) for _, role in roles)
+    for one, told in roles:
+        role = told
+        if role is Role.WORKS and _only_naps(one) and 2 * waiting > world.count:
+            # So does who looks again and again for what does not come.
+            role = Role.OPEN
+        if role is Role.WORKS and plain and draws_power(one):
+            role = _by_itself(world, one, watched)
+            role = Role.OPEN if role is Role.AWAY else role
         # All that close down spin at one place for a while, and then are gone.
         ends = one.doing.phase is Phase.TEARDOWN and not late(world)
-        if role is Role.OPEN and _place(one.doing) in herd and not ends:
+        warm = draws_power(one) and not plain
+        if role is Role.OPEN and _place(one.doing) in herd and not ends and not warm:
             role = Role.SEEMS
+        if role is Role.OPEN and ever and one.on_others and one.motion is Motion.POLLS:
+            # It waits for one that never comes: nothing has to be awaited to see that.
+            role = Role.WAITS
         found[role].append(one)
+    alone = _alone_in_library(world, found)
+    if alone is not None:
+        found[Role.SEEMS].remove(alone)
+        found[Role.AWAY].append(alone)
     return Parts(
         waits=tuple(found[Role.WAITS]),
         seems=tuple(found[Role.SEEMS]),
@@ -89,16 +114,63 @@ def parts_of(world: World) -> Parts:
     )
 
 
+def _shows_through(world: World, away: RankView) -> bool:
+    """Is it plain that the others wait for ``away``, though GPUs of some are warm? Who stands by
+    the kernel's word never comes, however long the others have still to compute. Of all else the
+    others have to be at rest for the most part, or silent for far too long."""
+    if not late(world) or stands_for_ever(away.view):
+        return late(world)
+    far = far_too_long(world)
+    warm = [one for one in world.ranks if draws_power(one)]
+    # What is far too long for an answer, only the job's own pace tells, or its log.
+    comes = ends_by_itself(away) and not (far and (world.pace is not None or world.timed_out))
+    if comes or any(one.doing.phase in _LONG_WORK for one in warm):
+        return False
+    sure = [one for one in warm if _surely_draws(one)]
+    return 2 * len(sure if far else warm) < world.count
+
+
+def _alone_in_library(world: World, found: Mapping[Role, Collection[RankView]]) -> RankView | None:
+    """The only one that waits for a lock below a library that talks in groups, where all others
+    wait elsewhere: whoever it talks to there would be there as well."""
+    those = [one for one in found[Role.SEEMS] if _in_framework(one.doing)]
+    others = [one for one in (*found[Role.WAITS], *found[Role.SEEMS]) if one not in those]
+    if len(those) != 1 or world.count < 3 or len(others) != world.count - 1 or not late(world):
+        return None
+    told = all(one.doing.by_stack for one in others)
+    # From stage to stage of a pipeline each waits at a place of its own.
+    if not told or any(one.doing.act in (Act.P2P, Act.LOCK) for one in others):
+        return None
+    return None if threads_work(those[0].view) else those[0]
+
+
+def _in_framework(doing: Doing) -> bool:
+    """Does it wait for a lock below a call of a library that talks in groups by itself, of which
+    there are more than any table has?"""
+    waits = doing.by_stack and doing.act is Act.LOCK and not _told_by_kernel_only(doing)
+    return waits and doing.below_library and doing.framework
+
+
 def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
     """``watched``: have most ranks a thread that uses a little of a CPU, whatever they do?"""
+    role = _by_itself(world, one, watched)
+    if len(one.view.looks) < 2 or not world.two or not draws_power(one):
+        return role
+    # Two looks at a driver that is slow are no proof against a GPU that computes.
+    ever = stands_for_ever(one.view) and late(world) and not _surely_draws(one)
+    if role is Role.WORKS or (role is Role.AWAY and (ever or one.view.always(Act.STOPPED))):
+        return role
+    # Whatever its main thread waits for: that ends when its GPU has done what it is at.
+    return Role.WORKS if _power_tells(world, one) else Role.OPEN
+
+
+def _by_itself(world: World, one: RankView, watched: bool) -> Role:
+    """Its role by all but the power of its GPUs."""
     view, motion = one.view, one.motion
     if not world.two or len(view.looks) < 2:
         return Role.OPEN
     if view.always(Act.STOPPED):
         return Role.AWAY
-    if draws_power(one):
-        # Whatever its main thread waits for: that ends when its GPU has done what it is at.
-        return Role.WORKS
     if motion is Motion.MOVED:
         return Role.OPEN if may_spin(world, one) else Role.WORKS
     if one.on_others:
@@ -130,12 +202,22 @@ def may_spin(world: World, one: RankView) -> bool:
         return False
     if changed is not None and changed.io_grew:
         return False
-    return not _below_works(one) and not draws_power(one)
+    return not _below_works(one) and not _power_tells(world, one)
 
 
 def draws_power(one: RankView) -> bool:
     """Do its GPUs draw what they only draw at work, in every look?"""
     return one.gpu_power is not None and one.gpu_power >= WORKING_POWER
+
+
+def _surely_draws(one: RankView) -> bool:
+    return one.gpu_power is not None and one.gpu_power >= SURE_POWER
+
+
+def _power_tells(world: World, one: RankView) -> bool:
+    """Is that power a sign of work still? A card with a low limit may draw it at a wait that never
+    ends."""
+    return draws_power(one) and (_surely_draws(one) or not far_too_long(world))
 
 
 def _of_polling(world: World, one: RankView, watched: bool) -> Role:
@@ -150,6 +232,12 @@ def _of_polling(world: World, one: RankView, watched: bool) -> Role:
     kernel_only = _told_by_kernel_only(doing) or doing.below_library
     told = doing.by_stack and (again or not kernel_only)
     return _of_still(world, one, watched) if told else Role.OPEN
+
+
+def _only_naps(one: RankView) -> bool:
+    """Is it seen to wake up again and again, and to get on by nothing?"""
+    gets_on = draws_power(one) or _below_works(one) or threads_work(one.view)
+    return one.motion is Motion.POLLS and not gets_on
 
 
 def _of_still(world: World, one: RankView, watched: bool) -> Role:
@@ -168,8 +256,7 @@ def _of_still(world: World, one: RankView, watched: bool) -> Role:
         # A line of the program below which C code waits: it may be the wait for a collective.
         seems = doing.act is Act.LOCK and view.in_group and not _threads_matter(view, watched)
         return Role.SEEMS if seems else Role.OPEN
-    if doing.act is Act.LOCK and doing.below_library and doing.framework and late(world):
-        # Libraries that talk in groups by themselves have more calls than any table.
+    if _in_framework(doing) and late(world):
         return Role.SEEMS if view.in_group else Role.OPEN
     return Role.OPEN if _below_unknown(world, one) else _away(world, one)
 

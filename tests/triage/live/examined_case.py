@@ -1,9 +1,9 @@
 """One situation of an examination, and what may be said of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from slurmtop.model.facts import JobFacts
+from slurmtop.model.facts import JobFacts, StepLines
 from tests.triage.live.examined import Build
 
 
@@ -53,3 +53,14 @@ def rank_of(facts: JobFacts, host: str | None, pid: int | None) -> int | None:
             if one.pid == pid and told is not None:
                 return int(told)
     return None
+
+
+def at_pace(build: Build | Callable[[], JobFacts]) -> Callable[[], JobFacts]:
+    """A step a second, by its log."""
+    steps = StepLines(lines=40, first=1, last=40, begin=1, span_s=40.0, pause_s=2.0)
+
+    def made() -> JobFacts:
+        facts = build.facts() if isinstance(build, Build) else build()
+        return replace(facts, logs=tuple(replace(one, steps=steps) for one in facts.logs))
+
+    return made

@@ -18,6 +18,7 @@ from tests.triage.live.examined_launches import launched
 from tests.triage.live.examined_less import less
 from tests.triage.live.examined_odd import odd
 from tests.triage.live.examined_patience import patience
+from tests.triage.live.examined_power import power
 from tests.triage.live.examined_second import elsewhere
 from tests.triage.live.examined_second_well import not_a_fault
 from tests.triage.live.examined_third import third
@@ -40,6 +41,7 @@ CASES = (
     *launched(),
     *alone(),
     *anew(),
+    *power(),
 )
 
 #: With more nodes it is the same and takes longer.
