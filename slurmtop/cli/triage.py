@@ -14,6 +14,7 @@ from slurmtop.cli.headless import run_to_end
 from slurmtop.cli.options import Options
 from slurmtop.collect.clock import SystemClock
 from slurmtop.collect.local import LocalRunner
+from slurmtop.collect.log_content import SAMPLE_BYTES, Content, content_of
 from slurmtop.collect.log_spans import BLOCK_BYTES
 from slurmtop.model.facts import JobFacts, LogStatus
 from slurmtop.model.ports import Runner, RunnerError
@@ -83,14 +84,18 @@ async def _may_be_bundle(path: str) -> bool:
     """Is it worth a closer look? Asked in a helper, because a mount may hang."""
     if path == STDIN:
         return False
-    packed = path.endswith((".tar.gz", ".tgz"))
     clock = SystemClock()
     try:
         async with LocalRunner(clock, os.environ) as runner:
-            stat = await runner.stat(path if packed else f"{path}/manifest.json")
+            stat = await runner.stat(path)
+            if stat.is_dir:
+                return (await runner.stat(f"{path}/manifest.json")).is_regular
+            if not stat.is_regular:
+                return False
+            start = await runner.read(path, 0, SAMPLE_BYTES)
     except (OSError, RunnerError):
         return False
-    return stat.is_regular
+    return content_of(start) in (Content.GZIP, Content.BUNDLE)
 
 
 async def _bundle(bundle: "Bundle", options: Options) -> int:

@@ -277,7 +277,8 @@ def _add(tar: tarfile.TarFile, file: Path, name: str) -> None:
     """Names and times of ours only: no user, no group, no link."""
     info = tarfile.TarInfo(name)
     stat = file.stat()
-    info.size, info.mtime, info.mode = stat.st_size, stat.st_mtime, _FILE_MODE
+    # Parts of a second would need a head of their own before each file.
+    info.size, info.mtime, info.mode = stat.st_size, int(stat.st_mtime), _FILE_MODE
     with file.open("rb") as data:
         tar.addfile(info, data)
 

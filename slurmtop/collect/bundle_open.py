@@ -1,10 +1,11 @@
-"""Opening a bundle that somebody sends: a folder, or the same packed as ``.tar.gz``.
+"""Opening a bundle that somebody sends: a folder, or the same as an archive, packed by gzip or not.
 
 Nothing of it is unpacked to disk. Only the files that a bundle has are read, as plain files, never
 through a link, and never more than :data:`.bundle_form.MOST_BYTES` in all; what would grow far
 beyond that once it is read is refused (:mod:`.bounded_json`).
 """
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -32,6 +33,7 @@ from slurmtop.collect.bundle_form import (
     parse_said,
 )
 from slurmtop.collect.job_triage import Door
+from slurmtop.collect.log_content import Content, content_of
 from slurmtop.collect.plain_tar import BrokenTar, Member, members
 from slurmtop.collect.record_form import SESSION
 from slurmtop.collect.replay import ReplayRunner
@@ -41,6 +43,10 @@ from slurmtop.model.ports import Clock
 _GZIP = b"\x1f\x8b"
 _MOST_MEMBERS = 1_000
 _BROKEN_GZIP = (OSError, EOFError, zlib.error)
+#: So much of the start of a packed file that is damaged further on tells what it was, taken in
+#: pieces so small that damage costs hardly anything before it.
+_TELLING_BYTES = 64 * 1024
+_PIECE_BYTES = 64
 #: A manifest is some kilobytes; with sums of thousands of tools a megabyte.
 _MOST_MANIFEST = 16 * 1024 * 1024
 _LARGE_MANIFEST = f"its manifest is larger than {_MOST_MANIFEST >> 20} MiB"
@@ -190,29 +196,50 @@ class _Bounded(io.RawIOBase):
 
 
 def _of_archive(path: Path) -> dict[str, bytes] | None:
-    """The files of a packed bundle. None where its first plain file is no manifest of ours."""
+    """The files of a bundle in an archive. None where it holds no manifest of ours."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode) or file.read(2) != _GZIP:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        start = file.read(_TELLING_BYTES)
+        packed = start.startswith(_GZIP)
+        if not packed and content_of(start) is not Content.BUNDLE:
             return None
         file.seek(0)
         files: dict[str, bytes] = {}
         try:
-            unzipped: Any = gzip.GzipFile(fileobj=file)
-            bounded: Any = _Bounded(unzipped)
+            inner: Any = gzip.GzipFile(fileobj=file) if packed else file
+            bounded: Any = _Bounded(inner)
             _take(members(bounded), files)
+            # What says whether all of it came stands at the very end.
+            while MANIFEST in files and bounded.read(_TELLING_BYTES):
+                pass
         except (*_BROKEN_GZIP, BrokenTar) as error:
-            if MANIFEST in files:
+            if MANIFEST in files or _was_bundle(start):
                 raise BundleError(f"it is torn: {error}") from error
             return None
         except BundleError:
             if MANIFEST in files:
                 raise
             return None
-    return files or None
+    return files if MANIFEST in files else None
+
+
+def _was_bundle(start: bytes) -> bool:
+    """Does the start of an archive, packed or not, that cannot be read to its end begin one?"""
+    if not start.startswith(_GZIP):
+        return content_of(start) is Content.BUNDLE
+    unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    out = b""
+    with contextlib.suppress(zlib.error):
+        for at in range(0, len(start), _PIECE_BYTES):
+            out += unpacking.decompress(start[at : at + _PIECE_BYTES], _TELLING_BYTES)
+            if len(out) >= _TELLING_BYTES:
+                break
+    return content_of(out) is Content.BUNDLE
 
 
 def _take(found: Iterator[Member], files: dict[str, bytes]) -> None:
@@ -223,12 +250,12 @@ def _take(found: Iterator[Member], files: dict[str, bytes]) -> None:
         folder, _, name = member.name.rpartition("/")
         if name not in NAMES or "/" in folder:
             continue
-        if not files and (name != MANIFEST or member.size > _MOST_MANIFEST):
-            return
+        if name == MANIFEST and member.size > _MOST_MANIFEST:
+            raise BundleError(_LARGE_MANIFEST)
         if member.size > left:
             raise BundleError(_TOO_LARGE)
         data = member.read()
-        if not files and not check_manifest(data):
+        if name == MANIFEST and MANIFEST not in files and not check_manifest(data):
             return
         files.setdefault(name, data)
         left -= len(data)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from slurmtop.collect.local import LocalRunner
-from slurmtop.collect.log_content import PACKED, SAMPLE_BYTES, Content, begins_bundle, content_of
+from slurmtop.collect.log_content import OURS, PACKED, SAMPLE_BYTES, Content, content_of
 from slurmtop.collect.log_files import log_status
 from slurmtop.collect.log_pool import ParsePool, ReaderLost
 from slurmtop.collect.log_search import A_BUNDLE, AT_ONCE, Found, find_logs
@@ -30,7 +30,11 @@ STDIN = "-"
 _WHY_NOT_READ = {
     Content.BINARY: "it holds no text",
     Content.CODE: "it is a script or source code, not what a run said",
+    Content.BUNDLE: A_BUNDLE,
+    Content.SAVED: "it is of a bundle or recording that slurmtop saved, not what a run said",
 }
+_ON_STDIN = "put it into a file and name that"
+_ZSTD_BUNDLE = f"{A_BUNDLE}, once it is unpacked (zstd -d)"
 
 
 class Sink(Protocol):
@@ -122,9 +126,10 @@ async def _read_one(runner: Runner, found: Found, pool: ParsePool | None, *, who
 
 
 def _no_log(found: Found, content: Content) -> Traces:
-    """A file that a person named is told, one that a folder holds is left out."""
+    """A file that a person named is told, one that a folder holds is left out, but for a bundle."""
     why = _WHY_NOT_READ[content]
-    return _not_read(found, LogStatus.NOT_A_FILE, why) if found.named else Traces()
+    told = found.named or content is Content.BUNDLE
+    return _not_read(found, LogStatus.NOT_A_FILE, why) if told else Traces()
 
 
 def _sink(found: Found, pool: ParsePool | None) -> Sink:
@@ -167,8 +172,10 @@ async def _read_packed(
         unpacker = Unpacker(content)
         while block:
             for part in unpacker.feed(block):
-                if not ends.any and begins_bundle(part):
-                    return _not_read(found, LogStatus.NOT_A_FILE, A_BUNDLE)
+                if not ends.any and (ours := content_of(part)) in OURS:
+                    if content is Content.ZSTD and ours is Content.BUNDLE:
+                        return _not_read(found, LogStatus.NOT_A_FILE, _ZSTD_BUNDLE)
+                    return _no_log(found, ours)
                 await ends.feed(part)
             block = await runner.read(found.path, at, min(BLOCK_BYTES, size - at))
             at += len(block)
@@ -240,15 +247,21 @@ async def _read_stdin(stdin: AsyncIterator[bytes]) -> Traces:
     seen = 0
     trouble = ""
     unpacker: Unpacker | None = None
+    kind: Content | None = None
     try:
         async for block in _with_whole_start(stdin):
-            if seen == 0 and (content := content_of(block)) in (Content.GZIP, Content.ZSTD):
+            if seen == 0 and (content := content_of(block)) in PACKED:
                 unpacker = Unpacker(content)
             seen += len(block)
             for part in (block,) if unpacker is None else unpacker.feed(block):
-                await sink.feed(part)
+                kind = kind or content_of(part)
+                if kind not in OURS:
+                    await sink.feed(part)
     except CannotUnpack as error:
         trouble = str(error)
+    if kind in OURS:
+        why = f"{_WHY_NOT_READ[kind]}: {_ON_STDIN}"
+        return Traces((Source(name=STDIN, status=LogStatus.NOT_A_FILE, why=why, size=seen),))
     return _with_trouble(await sink.finish(seen), trouble)
 
 

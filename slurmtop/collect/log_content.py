@@ -1,8 +1,11 @@
 """What a file holds, by its first bytes: text to read, packed text, or no log at all.
 
+What slurmtop itself saved is no log either: it tells of another look, or of another job.
+
 Names say nothing here: ``nohup.out``, ``3``, ``stderr`` and ``worker-7.1`` are all logs.
 """
 
+import io
 import re
 from enum import StrEnum
 
@@ -35,9 +38,24 @@ _CODE_LINE = re.compile(
     rb"^(?:import \w|from [\w.]+ import |def \w+\(|class \w+[(:]|#include [<\"])", re.MULTILINE
 )
 _CODE_LINES = 3
-#: What slurmtop saved is no log: it tells of another look, or of another job.
 _BUNDLE = re.compile(rb'\s*\{\s*"schema"\s*:\s*"slurmtop\.bundle/')
-_BUNDLE_IN_TAR = re.compile(rb"[^\0]{0,99}manifest\.json\0.{0,520}?" + _BUNDLE.pattern, re.DOTALL)
+#: A file of a bundle or of a recording: its manifest, its session, a line of what was asked.
+_SAVED = re.compile(
+    rb'\s*\{\s*"schema"\s*:\s*"slurmtop\.(?:bundle|recording)/'
+    rb'|\{"t":"[^"]{1,64}","(?:argv":\[|op":")'
+)
+_VERDICT = re.compile(rb'\s*\{\s*"schema"\s*:\s*"slurmtop\.verdict/')
+_END_OF_VERDICT = b"\n}"
+#: What stands in a bundle, by the names that it has there.
+_SAVED_NAMES = frozenset(
+    (
+        *("manifest.json", "session.json", "commands.jsonl", "files.jsonl"),
+        *("said.json", "verdict.json", "report.txt"),
+    )
+)
+_TAR_MARK, _TAR_MARK_AT = b"ustar", 257
+#: Beside each file, where a Mac packed it.
+_OF_MAC = "._"
 
 
 class Content(StrEnum):
@@ -48,11 +66,16 @@ class Content(StrEnum):
     """A checkpoint, a program, an image: no text."""
     CODE = "code"
     """A script or a program's source: what stands in it was not said by a run."""
+    BUNDLE = "bundle"
+    """A bundle as one archive."""
+    SAVED = "saved"
+    """One of the files that slurmtop saves: of a bundle, or of a recording."""
     EMPTY = "empty"
 
 
 PACKED = frozenset({Content.GZIP, Content.ZSTD})
-NO_PLAIN_TEXT = PACKED | {Content.BINARY, Content.CODE}
+OURS = frozenset({Content.BUNDLE, Content.SAVED})
+NO_PLAIN_TEXT = PACKED | OURS | {Content.BINARY, Content.CODE}
 
 
 def content_of(start: bytes) -> Content:
@@ -68,6 +91,10 @@ def content_of(start: bytes) -> Content:
         return Content.ZSTD
     if start.startswith(_PACKED_OTHERWISE):
         return Content.BINARY
+    if _is_saved(start):
+        return Content.SAVED
+    if _is_bundle(start):
+        return Content.BUNDLE
     start = _narrow(start)
     sample = start[:SAMPLE_BYTES].strip(b"\0") or start.strip(b"\0")[:SAMPLE_BYTES]
     if not sample:
@@ -80,8 +107,40 @@ def content_of(start: bytes) -> Content:
 
 
 def begins_bundle(start: bytes) -> bool:
-    """Is it the manifest of a bundle, whole or torn, or a packed bundle that was unpacked?"""
-    return _BUNDLE.match(start) is not None or _BUNDLE_IN_TAR.match(start[:2048]) is not None
+    """Is it the manifest of a bundle, whole or torn?"""
+    return _BUNDLE.match(start) is not None
+
+
+def _is_saved(start: bytes) -> bool:
+    if _SAVED.match(start):
+        return True
+    if not _VERDICT.match(start):
+        return False
+    # A log may begin with a verdict that its script had printed, and go on behind it.
+    return not start.partition(_END_OF_VERDICT)[2].strip()
+
+
+def _is_bundle(start: bytes) -> bool:
+    """Is it an archive that begins with the files of a bundle, in any order?"""
+    if start[_TAR_MARK_AT : _TAR_MARK_AT + len(_TAR_MARK)] != _TAR_MARK:
+        return False
+    from slurmtop.collect.plain_tar import BrokenTar, members
+
+    archive = io.BytesIO(start)
+    try:
+        for member in members(archive):
+            name = member.name.rpartition("/")[2]
+            if name.startswith(_OF_MAC):
+                continue
+            if name not in _SAVED_NAMES:
+                return False
+            at = archive.tell()
+            if _is_saved(start[at : at + member.size]):
+                return True
+    except BrokenTar:
+        # So far as the first bytes go.
+        return False
+    return False
 
 
 def _narrow(start: bytes) -> bytes:

@@ -18,7 +18,12 @@ AT_ONCE = 16
 #: What tells that slurmtop itself wrote a folder, and what it writes into each.
 _MANIFEST = "manifest.json"
 _RECORDED = frozenset({"session.json", "commands.jsonl"})
+_OF_BUNDLES = frozenset({"said.json", "verdict.json"})
 A_BUNDLE = "a bundle that slurmtop saved, not what a run said: slurmtop triage judges it alone"
+_NO_MANIFEST = (
+    "a bundle that slurmtop saved, but its manifest.json is missing: what it is of is not known"
+)
+_A_RECORDING = "a recording that slurmtop made, not what a run said: slurmtop why JOB --replay {}"
 _NEVER_LOGS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
@@ -83,8 +88,8 @@ class _Search:
         except (OSError, RunnerError) as error:
             self._keep(Found(folder, None, True, *log_status(error)))
             return
-        if await self._is_bundle(folder, names):
-            self._tell(folder, A_BUNDLE)
+        if ours := await self._saved(folder, names):
+            self._tell(folder, ours)
             return
         inside = [_join(folder, name) for name in sorted(names) if _may_hold_logs(name)]
         room = max(0, MOST_FILES - len(self.found))
@@ -103,17 +108,20 @@ class _Search:
             elif len(self.found) < MOST_FILES:
                 await self._walk(one.path, one.stat, depth + 1)
 
-    async def _is_bundle(self, folder: str, names: Sequence[str]) -> bool:
-        if _RECORDED.issubset(names):
-            return True
+    async def _saved(self, folder: str, names: Sequence[str]) -> str:
+        """What slurmtop saved there, in words; empty where that is no folder of ours."""
         if _MANIFEST not in names:
-            return False
+            if not _RECORDED.issubset(names):
+                return ""
+            return _A_RECORDING.format(folder) if _OF_BUNDLES.isdisjoint(names) else _NO_MANIFEST
+        if _RECORDED.issubset(names):
+            return A_BUNDLE
         try:
             async with self._gate:
                 start = await self._runner.read(_join(folder, _MANIFEST), 0, SAMPLE_BYTES)
         except (OSError, RunnerError):
-            return False
-        return begins_bundle(start)
+            return ""
+        return A_BUNDLE if begins_bundle(start) else ""
 
     def _tell(self, folder: str, why: str) -> None:
         self.found.append(Found(folder, None, False, LogStatus.FAILED, why))

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gzip
 import json
 import os
 import re
@@ -174,6 +175,25 @@ def test_the_command_judges_a_bundle_anywhere(
     assert err.startswith("slurmtop: from a bundle of ")
     assert "by alice with slurmtop" in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["hung.bin", "7", "hung.tar"])
+def test_a_packed_bundle_is_judged_whatever_it_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    live = asyncio.run(saved(tmp_path / "b.tar.gz", demo_door()))
+    path, data = tmp_path / name, (tmp_path / "b.tar.gz").read_bytes()
+    path.write_bytes(gzip.decompress(data) if name == "hung.tar" else data)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / name).write_bytes(data)
+    assert elsewhere(tmp_path, monkeypatch, "--json", str(path)) == 2
+    assert json.loads(capsys.readouterr().out) == form(live)
+    # Beside others and below a folder it is no log, and nothing is well by it.
+    for words in ([str(path), str(tmp_path / "b.tar.gz")], [str(tmp_path / "logs")]):
+        assert elsewhere(tmp_path, monkeypatch, *words) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "not read: a bundle that slurmtop saved" in err
 
 
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
