@@ -16,7 +16,7 @@ from slurmtop.config import Config
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.text import fit, visible
 from slurmtop.model.trace import Traces
-from slurmtop.model.verdict import Verdict, verdict_dict
+from slurmtop.model.verdict import State, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json, mask_told
 from slurmtop.triage.live.class_lines import class_lines
 from slurmtop.triage.report import report_lines
@@ -138,15 +138,24 @@ def tell_saved(saved: Saved | CannotSave) -> bool:
 
 
 async def judge_again(bundle: Bundle) -> Answer:
-    """The verdict that comes out of a bundle, by the same flow that looked then.
+    """The verdict that comes out of a bundle, by the same flow that looked then. Where saving it
+    was broken off while a hang was suspected, what came before is no proof that the job is well.
 
     Raises :class:`~slurmtop.collect.bundle_form.BundleError`.
     """
     manifest, door = bundle.manifest, bundle.door(SystemClock())
-    if manifest.kind == JOB:
-        (job_id,) = manifest.asked
-        return await ask_job(door, job_id, manifest.look, None, whole=manifest.whole)
-    return await ask_paths(door, manifest.asked, whole=manifest.whole)
+    if manifest.kind != JOB:
+        return await ask_paths(door, manifest.asked, whole=manifest.whole)
+    (job_id,) = manifest.asked
+    told: list[Answer] = []
+
+    def news(facts: JobFacts, verdict: Verdict) -> None:
+        told.append(Answer(verdict=verdict, facts=facts))
+
+    answer = await ask_job(door, job_id, manifest.look, news, whole=manifest.whole)
+    suspected = bool(told) and told[-1].verdict.state is not State.HEALTHY
+    well = answer.verdict.state is State.HEALTHY
+    return told[-1] if well and suspected and not manifest.finished else answer
 
 
 def tell_bundle(bundle: Bundle, verdict: Verdict) -> None:

@@ -215,7 +215,8 @@ def _not_sure(verdict: Verdict) -> Verdict:
 
 
 def _went_away(facts: JobFacts) -> bool:
-    """Are processes of the job gone that were there before, or are there none at all?"""
+    """Are processes of the job gone that were there before, are there none at all, or does no node
+    answer any more that did before?"""
     live = facts.live
     if live is None or not live.samples:
         return False
@@ -224,6 +225,8 @@ def _went_away(facts: JobFacts) -> bool:
         for sample in live.samples
     ]
     newest = counts[-1]
+    if counts[0] and not newest:
+        return True
     fewer = any(newest.get(host, count) < count for host, count in counts[0].items())
     return fewer or (bool(newest) and not any(newest.values()))
 

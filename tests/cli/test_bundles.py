@@ -27,9 +27,10 @@ from slurmtop.collect.private_files import PrivateFolder
 from slurmtop.collect.who import Who
 from slurmtop.config import Config
 from slurmtop.demo import DEFAULT_SCENARIO, DEMO_UID, DEMO_USER, DemoClock, make_demo
+from slurmtop.model.facts import JobFacts
 from slurmtop.model.ports import Command, Completed, FileStat, NodeUnreachable, Runner
 from slurmtop.model.snapshot import Failure, Trouble
-from slurmtop.model.verdict import Fate, State, verdict_dict
+from slurmtop.model.verdict import Fate, State, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json
 from tests.cli.planted import SECRETS, Planting
 
@@ -175,6 +176,49 @@ def test_the_command_judges_a_bundle_anywhere(
     assert err.startswith("slurmtop: from a bundle of ")
     assert "by alice with slurmtop" in err
     assert len(err.splitlines()) == 1
+
+
+class Steps(Planting):
+    """The log of the job tells its steps alone, and no hang."""
+
+    async def read(self, path: str, offset: int, length: int, host: str | None = None) -> bytes:
+        lines = (await self._inner.read(path, offset, length, host)).split(b"\n")
+        return b"\n".join(line if line.startswith(b"step ") else b" " * len(line) for line in lines)
+
+
+@pytest.mark.parametrize("at", ["first answer", "looking", "between the looks"])
+async def test_one_that_was_broken_off_says_what_was_told_by_then(tmp_path: Path, at: str) -> None:
+    """What was suspected then is never well by what had been kept until then."""
+    look, told, now = LookSettings(once=True), [], asyncio.Event()
+
+    def news(facts: JobFacts, verdict: Verdict) -> None:
+        told.append(verdict)
+        samples = facts.live.samples if facts.live is not None else ()
+        whole = bool(samples) and samples[-1].whole
+        if at == "first answer" or (samples and (whole or at == "looking")):
+            now.set()
+
+    async def ask(recorded: Door) -> Answer:
+        return await ask_job(recorded, HUNG, look, news, whole=False)
+
+    about = job_manifest(HUNG, look, Config())
+    door = demo_door()
+    door = replace(door, runner=Steps(door.runner))
+    saving = asyncio.ensure_future(ask_and_save(door, about, str(tmp_path / "b"), ask))
+    await now.wait()
+    saving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    bundle = open_bundle(tmp_path / "b")
+    assert bundle is not None
+    assert not bundle.manifest.finished
+    answer = await judge_again(bundle)
+    assert answer.verdict.state is told[-1].state is State.UNKNOWN
+    assert not answer.verdict.culprits
+    if at == "between the looks":
+        same, _, _ = told[-1].summary.partition(";")
+        assert same.startswith("may be stuck")
+        assert answer.verdict.summary.startswith(same)
 
 
 @pytest.mark.parametrize("name", ["hung.bin", "7", "hung.tar"])

@@ -14,6 +14,7 @@ from slurmtop.collect.log_verdict import LogBytes, Runs
 from slurmtop.collect.who import Who
 from slurmtop.model.facts import JobFacts, LogsSay, LogStatus
 from slurmtop.model.ports import Command, Completed, FileStat, FileTimeout
+from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.verdict import SOURCES, Fate, State, Verdict
 from slurmtop.triage.live.enough import Wanted, wanted
 from tests.collect.slurm_forms import MARK, queue_record
@@ -204,6 +205,28 @@ async def test_a_job_that_ends_while_it_is_looked_at_has_ended(job: Job) -> None
     assert verdict.state is State.FAILED
     assert facts.live is None
     assert asked == 2
+
+
+async def test_where_no_node_answers_any_more_slurm_is_asked_once_more(job: Job) -> None:
+    """The nodes close behind a job that has ended."""
+    asked = 0
+
+    def answer(command: Command) -> Completed:
+        nonlocal asked
+        asked += 1
+        state = "RUNNING" if asked == 1 else "FAILED"
+        row = queue_record(state=state, nodes="gpu[01-04]", end="2031-05-05T12:00:03")
+        return Completed(0, row, b"", job.clock.now(), 0.1)
+
+    def heard(facts: JobFacts, verdict: Verdict) -> None:
+        if facts.live is not None and facts.live.samples[-1].whole:
+            closed = Failure(Trouble.DENIED, "it is closed")
+            job.nodes.failures = dict.fromkeys(facts.live.hosts, closed)
+
+    job.heard = heard  # type: ignore[method-assign]
+    job.runner.on_call("squeue *", answer)
+    _, verdict, _ = await job.triage()
+    assert (verdict.state, asked) == (State.FAILED, 2)
 
 
 async def test_a_new_error_in_the_log_is_judged_again(job: Job) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from slurmtop.model.facts import JobFacts
-from slurmtop.model.live import LiveFacts
+from slurmtop.model.live import LiveFacts, Sample
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
     Confidence,
@@ -54,6 +54,8 @@ def judge_live(facts: JobFacts) -> Verdict | None:
     live = facts.live
     if live is None or not live.samples:
         return None
+    if len(live.samples) > 1 and live.samples[-1].whole and not _answered(live.samples[-1]):
+        return _without_second(facts, live)
     worlds = worlds_of(live if live.two_samples else _so_far(live))
     if not worlds:
         return None
@@ -179,6 +181,21 @@ def _trouble(world: World, finding: LiveFinding) -> int:
     # A helper beside the training may well rest: it is no part of it.
     helper = finding.state is State.UNKNOWN and not group
     return -order.index(None if helper else finding.state)
+
+
+def _answered(sample: Sample) -> bool:
+    return any(probe.failure is None for probe in sample.probes)
+
+
+def _without_second(facts: JobFacts, live: LiveFacts) -> Verdict | None:
+    """A second look that no node answered takes nothing of what the first one showed."""
+    first = dataclasses.replace(live, samples=live.samples[:-1])
+    verdict = judge_live(dataclasses.replace(facts, live=first))
+    if verdict is None:
+        return None
+    why = "no node answered the second look: whether anything moved is not known"
+    said = Missing("process", why, f"slurmtop triage {live.job} --look")
+    return dataclasses.replace(verdict, missing=(said, *verdict.missing))
 
 
 def _so_far(live: LiveFacts) -> LiveFacts:

@@ -125,6 +125,21 @@ def test_half_of_a_second_look_does_not_say_less_than_the_first() -> None:
     assert verdict.summary == before.summary
 
 
+@pytest.mark.parametrize("situation", FOLDERS)
+def test_a_second_look_that_no_node_answers_takes_nothing_of_the_first(situation: str) -> None:
+    looked = live(ranks_of(situation))
+    first, _ = looked.samples
+    _, unanswered = live(ranks_of(situation), silent=looked.hosts).samples
+    before = judge_live(facts(replace(looked, samples=(first,))))
+    after = judge_live(facts(replace(looked, samples=(first, unanswered))))
+    if before is None:
+        assert after is None
+        return
+    assert after is not None
+    assert (after.state, after.summary) == (before.state, before.summary)
+    assert "no node answered the second look" in after.missing[0].why
+
+
 def test_two_looks_too_close_together_are_one() -> None:
     looked = live(ranks_of("stop"))
     first, last = looked.samples
