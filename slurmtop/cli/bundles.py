@@ -1,11 +1,13 @@
 """Bundles at the command line: what ``triage --save`` keeps, and what ``triage BUNDLE`` says."""
 
+import asyncio
+import shlex
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from slurmtop.cli.job_rows import recorded_text
-from slurmtop.collect.bundle import CannotSave, Found, Saved, save_bundle
+from slurmtop.collect.bundle import CannotSave, Found, Saved, is_half, save_bundle
 from slurmtop.collect.bundle_form import JOB, PATHS, Manifest, same_verdict
 from slurmtop.collect.bundle_open import Bundle
 from slurmtop.collect.clock import SystemClock
@@ -109,6 +111,9 @@ async def ask_and_save(
 
     try:
         saved: Saved | CannotSave = await save_bundle(to, door, about, look)
+    except asyncio.CancelledError:
+        _tell(_broken_off(to))
+        raise
     except CannotSave as error:
         why = error.__cause__
         if not answers and (isinstance(why, FileExistsError) or not isinstance(why, OSError)):
@@ -117,6 +122,12 @@ async def ask_and_save(
         if not answers:
             answers.append(await ask(door))
     return answers[0], saved
+
+
+def _broken_off(to: str) -> str:
+    if not is_half(to):
+        return f"not saved: broken off before it was whole: {to}"
+    return f"not saved whole: broken off; slurmtop triage {shlex.quote(to)} judges what is in it"
 
 
 def saved_line(saved: Saved) -> str:
@@ -178,15 +189,15 @@ def tell_bundle(bundle: Bundle, verdict: Verdict) -> None:
         _tell(f"and {len(notes) - _NOTES_SHOWN} notes more: see its manifest.json")
     now = mask_json(verdict_dict(verdict))
     if manifest.finished and not same_verdict(bundle.verdict, now):
-        _tell(f"the verdict that was saved with it was another one: {_own_words(bundle)}")
+        _tell(_own_words(bundle))
 
 
 def _own_words(bundle: Bundle) -> str:
     said = bundle.verdict if isinstance(bundle.verdict, dict) else {}
     state, summary = said.get("state"), said.get("summary")
     if not isinstance(state, str) or not isinstance(summary, str):
-        return "it cannot be read"
-    return f"{state}: {summary}"
+        return "the verdict that was saved with it cannot be read: it may have been another one"
+    return f"the verdict that was saved with it was another one: {state}: {summary}"
 
 
 def _tell(text: str) -> None:

@@ -247,7 +247,7 @@ async def _verdict(
             facts, verdict, saved = await answer_saved(wiring, job_id, settings, refining, options)
     except asyncio.CancelledError:
         best = refining.broken_off()
-        if best is not None and not options.json:
+        if best is not None:
             _print(best, options)
         raise
     refining.end(verdict)

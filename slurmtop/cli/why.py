@@ -51,8 +51,8 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
         version = await _slurm_version(wiring) if options.copy else None
     except asyncio.CancelledError:
         best = refining.broken_off()
-        if best is not None and not (options.json or options.copy):
-            _print(best)
+        if best is not None:
+            _print(best, options, None)
         raise
     finally:
         await wiring.aclose()
@@ -63,12 +63,8 @@ async def _run(wiring: Wiring, job_id: str, options: Options) -> int:
             note += "; nobody asked about this job alone there, so this is what the queue said"
         print(f"slurmtop: {note}", file=sys.stderr)
     refining.end(verdict)
-    if options.json:
-        print(json.dumps(mask_json(verdict_dict(verdict)), indent=1))
-    elif options.copy:
-        print(chat_block(verdict, version), end="")
-    elif not refining.in_place:
-        _print(verdict)
+    if not refining.in_place:
+        _print(verdict, options, version)
     if not (options.json or options.copy) and (note := no_reader_text(verdict)):
         print(f"slurmtop: {visible(note)}", file=sys.stderr)
     return exit_status(facts, verdict)
@@ -78,9 +74,14 @@ def _lines(verdict: Verdict) -> tuple[str, ...]:
     return four_lines(verdict, _width())
 
 
-def _print(verdict: Verdict) -> None:
-    for line in _lines(verdict):
-        print(line)
+def _print(verdict: Verdict, options: Options, slurm_version: str | None) -> None:
+    """In the form that was asked for."""
+    if options.json:
+        print(json.dumps(mask_json(verdict_dict(verdict)), indent=1))
+    elif options.copy:
+        print(chat_block(verdict, slurm_version), end="")
+    else:
+        print("\n".join(_lines(verdict)))
 
 
 async def gather(

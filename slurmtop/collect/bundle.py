@@ -121,7 +121,7 @@ async def save_bundle(to: str | Path, door: Door, about: Manifest, look: Look) -
         if packed:
             size = await asyncio.to_thread(_pack, place, path)
     except (OSError, UnsafeFolder, RecordingExists) as error:
-        half = "" if packed or not _begun(place) else "; what is there now is not whole"
+        half = "" if packed or not is_half(place) else "; what is there now is not whole"
         raise CannotSave(f"cannot save to {path}: {_why(error)}{half}") from error
     except NothingFound:
         await asyncio.to_thread(_remove, place)
@@ -177,10 +177,11 @@ async def _keep(
     return notes, size
 
 
-def _begun(place: Path) -> bool:
-    """Is a bundle there that was not finished?"""
+def is_half(to: str | Path) -> bool:
+    """Is a bundle there, as a folder, that was begun and not finished?"""
+    manifest = Path(to).expanduser() / MANIFEST
     try:
-        return b'"finished": false' in (place / MANIFEST).read_bytes()[:_LINES_OF_HEAD]
+        return b'"finished": false' in manifest.read_bytes()[:_LINES_OF_HEAD]
     except OSError:
         return False
 
@@ -288,4 +289,4 @@ def _why(error: Exception) -> str:
         return "it is there already; name a new one"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return str(error)
+    return str(error).rstrip(".")

@@ -33,6 +33,7 @@ from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.verdict import Fate, State, Verdict, verdict_dict
 from slurmtop.parse.mask import mask_json
 from tests.cli.planted import SECRETS, Planting
+from tests.collect.test_bundle import names_in
 
 HUNG = "4817"
 
@@ -187,7 +188,9 @@ class Steps(Planting):
 
 
 @pytest.mark.parametrize("at", ["first answer", "looking", "between the looks"])
-async def test_one_that_was_broken_off_says_what_was_told_by_then(tmp_path: Path, at: str) -> None:
+async def test_one_that_was_broken_off_says_what_was_told_by_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str
+) -> None:
     """What was suspected then is never well by what had been kept until then."""
     look, told, now = LookSettings(once=True), [], asyncio.Event()
 
@@ -209,6 +212,12 @@ async def test_one_that_was_broken_off_says_what_was_told_by_then(tmp_path: Path
     saving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await saving
+    err = capsys.readouterr().err
+    judges = f"not saved whole: broken off; slurmtop triage {tmp_path / 'b'} judges what is in it"
+    assert err == f"slurmtop: {judges}\n"
+    with pytest.raises(CannotSave) as again:
+        await ask_and_save(door, about, str(tmp_path / "b"), ask)
+    assert "name a new folder; what is there now is not whole" in str(again.value)
     bundle = open_bundle(tmp_path / "b")
     assert bundle is not None
     assert not bundle.manifest.finished
@@ -263,6 +272,46 @@ def test_a_changed_bundle_tells_that_and_what_it_said_before(
     assert said in (0, 2)
     assert "its sha256 differs" in err
     assert "the verdict that was saved with it was another one: hung: rank 11" in err
+
+
+async def test_of_a_packed_one_that_was_broken_off_nothing_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to, began = str(tmp_path / "b.tar.gz"), asyncio.Event()
+
+    async def ask(recorded: Door) -> Answer:
+        began.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    about = job_manifest(HUNG, LookSettings(), Config())
+    saving = asyncio.ensure_future(ask_and_save(demo_door(), about, to, ask))
+    await began.wait()
+    saving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    err = capsys.readouterr().err
+    assert err == f"slurmtop: not saved: broken off before it was whole: {to}\n"
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("left", ["nothing", "a part", "no verdict"])
+def test_a_verdict_that_cannot_be_read_is_not_called_another_one(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    left: str,
+) -> None:
+    asyncio.run(saved(tmp_path / "b", demo_door()))
+    verdict = tmp_path / "b" / "verdict.json"
+    data = verdict.read_bytes()
+    verdict.write_bytes(data[:40] if left == "a part" else b"[]".ljust(len(data)))
+    if left == "nothing":
+        verdict.unlink()
+    assert elsewhere(tmp_path, monkeypatch, str(tmp_path / "b")) == 2
+    err = capsys.readouterr().err
+    assert "was another one" not in err
+    assert "the verdict that was saved with it cannot be read" in err
 
 
 def test_files_are_kept_as_they_were_read(

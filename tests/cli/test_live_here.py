@@ -158,23 +158,40 @@ def test_nodes_that_are_closed_by_the_settings_are_not_asked(here: Here, tmp_pat
         assert data["culprits"] == []
 
 
-def test_who_breaks_it_off_keeps_the_best_answer_so_far(here: Here) -> None:
+@pytest.mark.parametrize(
+    "words", [("why", "4711"), ("why", "4711", "--json"), ("why", "4711", "--copy"),
+              ("triage", "4711", "--json"), ("triage", "4711", "--json", "--save", "kept")],
+    ids=" ".join,
+)  # fmt: skip
+def test_who_breaks_it_off_keeps_the_best_answer_so_far(
+    here: Here, tmp_path: Path, words: Sequence[str]
+) -> None:
     here.quiet_for(25)
     asking = subprocess.Popen(
-        [sys.executable, "-m", "slurmtop", "why", "4711"],
+        [sys.executable, "-m", "slurmtop", *words],
         env=here.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd="/",
+        cwd=tmp_path,
     )
     assert asking.stderr is not None
     assert " s: first answer: " in asking.stderr.readline()
     asking.send_signal(signal.SIGINT)
-    out, _ = asking.communicate(timeout=DEADLINE_S)
+    out, err = asking.communicate(timeout=DEADLINE_S)
     assert asking.returncode == 130
-    assert [line.split()[0] for line in out.splitlines()] == ["what", "who", "proof", "do"]
+    if "--json" in words:
+        assert json.loads(out)["state"] == "unknown"
+    elif "--copy" in words:
+        assert "4711" in out
+        assert "unknown" in out.lower()
+    else:
+        assert [line.split()[0] for line in out.splitlines()] == ["what", "who", "proof", "do"]
+    saves = "--save" in words
+    assert (
+        "not saved whole: broken off; slurmtop triage kept judges what is in it" in err
+    ) is saves
 
 
 @pytest.mark.parametrize(("term", "in_place"), [("xterm-256color", True), ("dumb", False)])
