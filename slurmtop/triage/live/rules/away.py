@@ -56,7 +56,6 @@ def find(world: World) -> Iterable[LiveFinding]:
     if apart(world) and len(stands) < world.count:
         return
     if stands:
-        parts = _with_pollers(parts)
         # Most of the others wait, or may: else it goes on without them.
         waiting = len(parts.waiting) + sum(may_spin(world, one) for one in parts.open)
         most = 2 * waiting > world.count - len(stands) and not parts.works
@@ -162,14 +161,6 @@ def _unsure(parts: Parts) -> int:
     if not parts.waits:
         return 0
     return sum(not one.doing.by_stack for one in parts.seems)
-
-
-def _with_pollers(parts: Parts) -> Parts:
-    """Who wakes up again and again in one collective may have come by there again and again; with a
-    rank that stands in every look nobody has."""
-    polls = [one for one in parts.open if one.on_others and one.motion is Motion.POLLS]
-    rest = tuple(one for one in parts.open if one not in polls)
-    return replace(parts, waits=(*parts.waits, *polls), open=rest)
 
 
 def _with_odd_one(world: World, parts: Parts) -> Parts:
