@@ -146,7 +146,18 @@ async def report_lines(wiring: Wiring, scenario: str) -> list[str]:
     for verdict in (hung, failed):
         if verdict is not None:
             lines += ["", f"slurmtop why {verdict.job}", *four_lines(verdict)]
-    return lines
+    return [*lines, *_where_to_try(hung)]
+
+
+def _where_to_try(hung: Verdict | None) -> list[str]:
+    """What is printed cannot be typed here: no Slurm knows these jobs."""
+    lines = ["", "These commands are for a real cluster. Here the screen shows the same jobs, in a"]
+    if hung is None:
+        return [*lines, "terminal: slurmtop demo"]
+    return [
+        *lines,
+        f"terminal: slurmtop demo, then / {hung.job}, enter twice, and p looks at its nodes.",
+    ]
 
 
 def _most_telling(failed: Sequence[Verdict]) -> Verdict | None:

@@ -213,6 +213,8 @@ def test_the_demo_without_a_terminal(home: Path, slurm: StandIns) -> None:
     assert "rank 11 on gpu04 waits for data at train.py:88" in lines[hung + 1]
     assert re.match(r"who    rank 11 pid \d+ on gpu04", lines[hung + 2])
     assert lines[hung + 3].startswith("proof  stack on gpu04: ")
+    assert "These commands are for a real cluster." in done.stdout
+    assert "/ 4817, enter twice, and p" in lines[-1]
     failed = next(n for n, line in enumerate(lines) if line.startswith("what   failed"))
     assert lines[failed + 1].startswith("who    ")
     assert lines[failed + 2].startswith("proof  ")

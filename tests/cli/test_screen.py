@@ -169,6 +169,20 @@ def test_a_recording_without_a_queue_says_what_it_holds(
         assert "\u241f" not in terminal.text
 
 
+def test_the_look_of_the_demo_is_found_as_the_docs_say(home: Path) -> None:
+    environ = {"HOME": str(home), "LANG": "C.UTF-8", "PATH": "/nowhere"}
+    with Terminal(environ, "demo") as terminal:
+        terminal.wait_for("moe-8x7b")
+        terminal.type("/4817\r")
+        terminal.wait_for("1 of 1,021")
+        terminal.type("\r")
+        terminal.wait_for("Collectives")
+        terminal.type("p")
+        terminal.wait_for("look at gpu[03-04]")
+        terminal.type("q")
+        assert terminal.leave() == 0
+
+
 @pytest.mark.parametrize("term", ["dumb", "unknown", ""])
 def test_a_terminal_that_cannot_paint_gets_the_plain_report(
     slurm: StandIns, home: Path, term: str
