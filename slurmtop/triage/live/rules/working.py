@@ -20,6 +20,7 @@ from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.pace import wait_text
 from slurmtop.triage.live.patience import (
     ends_by_itself,
+    far_too_long,
     late,
     serving,
     threads_moved,
@@ -43,9 +44,6 @@ _TURNS = frozenset({Phase.EVALUATION, Phase.CHECKPOINT})
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: Who only looks again and again whether something has come uses no more of a CPU.
 _LOOKING_SHARE = 0.05
-#: After so long, and so many times its longest pause, no CPU in use shows that it gets anywhere.
-_LONGEST_S = 3_600.0
-_TIMES = 3.0
 
 
 def find(world: World) -> Iterable[LiveFinding]:
@@ -144,8 +142,8 @@ def _much_too_long(world: World, works: tuple[RankView, ...]) -> bool:
     all draw the power of work do."""
     if not late(world) or all(map(draws_power, works)):
         return False
-    longest = max(_LONGEST_S, _TIMES * world.pace.long_s if world.pace is not None else 0.0)
-    return (world.live.log.quiet_s or 0.0) > longest or not any(map(_gets_on, works))
+    # After so long no CPU in use shows that it gets anywhere.
+    return far_too_long(world) or not any(map(_gets_on, works))
 
 
 def _gets_on(one: RankView) -> bool:
