@@ -27,6 +27,12 @@ ANY = "any"
 #: word in ``$why``. The second word is who will run it: root, who runs this, or the user UID.
 #: Letters of a path that need quotes anywhere are not worth their risk.
 CHECK = r"""
+# Owner and mode; what the user's own group may do counts as what the user may do.
+tool_rights() {
+  set -- $(stat -c '%u %a %g' "$1" 2>/dev/null)
+  [ $# = 3 ] || return
+  case $3:$2 in "$tool_group":*[2367]?) echo "$1 ${2%??}5${2#"${2%?}"}";; *) echo "$1 $2";; esac
+}
 tool_may_run() {
   why=absent real=
   case $1 in *[!A-Za-z0-9/._+@~,=%-]*) why=name; return 1;; /*) ;; *) why=name; return 1;; esac
@@ -36,22 +42,26 @@ tool_may_run() {
   case $real in *[!A-Za-z0-9/._+@~,=%-]*) why=name; return 1;; esac
   [ -f "$real" ] || { why=kind; return 1; }
   [ -x "$real" ] || { why=mode; return 1; }
-  tool_as=$2 tool_me=$2 tool_at=$real
-  if [ "$2" = own ]; then tool_me=$(id -u); [ "$tool_me" = 0 ] && tool_as=root; fi
-  set -- $(stat -c '%u %a' "$real" 2>/dev/null)
+  tool_as=$2 tool_me=$2 tool_at=$real tool_group=-
+  if [ "$2" = own ]; then
+    tool_me=$(id -u); [ "$tool_me" = 0 ] && tool_as=root
+    # A group of the user's own name is that of the user alone: its files are mostly open to it.
+    [ "$(id -gn 2>/dev/null)" = "$(id -un 2>/dev/null)" ] && tool_group=$(id -g)
+  fi
+  set -- $(tool_rights "$real")
   [ $# = 2 ] || return 1
   why=owner
   [ "$1" = 0 ] || { [ "$tool_as" != root ] && [ "$1" = "$tool_me" ]; } || return 1
   why=writable
   case $2 in *[2367]?|*[2367]) return 1;; esac
-  # A sticky folder counts as open: who may make files in it may have made this one's folder.
+  # Of what lies in a sticky folder (/tmp) nobody but its owner may put another in its place.
   why=folder
   while [ -n "$tool_at" ]; do
     tool_at=${tool_at%/*}
-    set -- $(stat -c '%u %a' "${tool_at:-/}" 2>/dev/null)
+    set -- $(tool_rights "${tool_at:-/}")
     [ $# = 2 ] || return 1
     [ "$1" = 0 ] || { [ "$tool_as" != root ] && [ "$1" = "$tool_me" ]; } || return 1
-    case $2 in *[2367]?|*[2367]) return 1;; esac
+    case $2 in [1357]???) ;; *[2367]?|*[2367]) return 1;; esac
   done
   why=machine
   set -- "$(uname -m):$(head -c 20 "$real" 2>/dev/null | od -An -v -tx1 | tr -d ' \n')"

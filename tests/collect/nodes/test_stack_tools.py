@@ -1,11 +1,11 @@
 """Which program may read stacks on a node: the fragment of the script, run for real."""
 
+import grp
 import os
+import pwd
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,21 +33,12 @@ def _find(
     return parse_stack_tools(done.stdout.split(b"\n"), "gpu01")
 
 
-def _is_safe(folder: Path) -> bool:
-    """Does it, and all above it, belong to root or to us, and may nobody else write there?"""
-    found = [one.stat() for one in (folder, *folder.parents)]
-    return all(one.st_uid in (0, os.geteuid()) and not one.st_mode & 0o022 for one in found)
-
-
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that nobody else can put anything into: those of tests mostly lie in an open one."""
-    places = (tmp_path, Path(__file__).parent, Path.home(), Path("/run"))
-    place = next((p.resolve() for p in places if p.is_dir() and _is_safe(p.resolve())), None)
-    if place is None or not os.access(place, os.W_OK):
-        pytest.skip("every folder here is open to others")
-    with tempfile.TemporaryDirectory(dir=place, prefix="slurmtop-test-") as made:
-        yield Path(made)
+def folder(tmp_path: Path) -> Path:
+    """Below /tmp, where everybody may write, but nobody may replace what is somebody else's."""
+    made = tmp_path / "of-tools"
+    made.mkdir(mode=0o755)
+    return made
 
 
 @pytest.fixture
@@ -92,15 +83,23 @@ def test_what_is_run_is_the_file_behind_the_link(tool: Path, tmp_path: Path) -> 
     assert one.path == str(tool)
 
 
+def _open_to_others(path: Path, mode: int) -> None:
+    """To a group that is not ours alone."""
+    if os.geteuid() != 0:
+        pytest.skip("gives files away")
+    os.chown(path, -1, 65_533)
+    path.chmod(mode)
+
+
 def _spoil(tool: Path, how: str) -> None:
     if how == "group":
-        tool.chmod(0o775)
+        _open_to_others(tool, 0o775)
     elif how == "world":
         tool.chmod(0o757)
     elif how.startswith("folder "):
-        tool.parent.chmod(int(how.removeprefix("folder "), 8))
+        _open_to_others(tool.parent, int(how.removeprefix("folder "), 8))
     elif how == "above":
-        tool.parent.parent.chmod(0o2775)
+        _open_to_others(tool.parent.parent, 0o2775)
     elif how == "script":
         tool.write_text("#!/bin/sh\necho py-spy 0.4.3\n")
     elif how == "machine":
@@ -119,7 +118,6 @@ def _spoil(tool: Path, how: str) -> None:
         ("group", "may be written to by others", "chmod go-w {tool}"),
         ("world", "may be written to by others", "chmod go-w {tool}"),
         ("folder 777", "below a folder where others may replace it", ""),
-        ("folder 1777", "below a folder where others may replace it", ""),
         ("folder 775", "below a folder where others may replace it", ""),
         ("folder 757", "below a folder where others may replace it", ""),
         ("above", "below a folder where others may replace it", ""),
@@ -137,6 +135,23 @@ def test_what_is_left_aside_is_told(tool: Path, how: str, says: str, copy: str) 
     assert says in failure.sentence
     assert failure.copy == copy.format(tool=tool)
     assert failure.sentence.endswith(failure.copy)
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
+@pytest.mark.parametrize("mode", [0o775, 0o2775, 0o1777])
+def test_the_group_of_the_user_alone_and_a_sticky_folder_are_open_to_nobody(
+    tool: Path, shell: str, mode: int
+) -> None:
+    if shutil.which(shell.split()[0]) is None:
+        pytest.skip(f"no {shell} here")
+    group = grp.getgrgid(os.getegid()).gr_name
+    if mode & 0o20 and group != pwd.getpwuid(os.geteuid()).pw_name:
+        pytest.skip(f"{group} is not the user's own group")
+    for path in (tool.parent, tool.parent.parent):
+        path.chmod(mode)
+    tool.chmod(0o775)
+    (one,) = _find(f"any:{tool}", shell=shell)[0]
+    assert one.path == str(tool)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
