@@ -73,7 +73,14 @@ class Hang(Job):
         )
 
     async def stacks(
-        self, runner: Any, clock: Any, host: str, processes: Sequence[NodeProcess], tools: Any
+        self,
+        runner: Any,
+        clock: Any,
+        host: str,
+        processes: Sequence[NodeProcess],
+        tools: Any,
+        *,
+        at_once: int,
     ) -> tuple[ProcessStacks, ...]:
         await self.clock.sleep(0.5)
         look = min(self.looks[host] - 1, 1)

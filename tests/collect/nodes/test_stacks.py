@@ -341,7 +341,7 @@ def test_no_second_reader_is_sent_after_one_that_hangs(fake: Path, children: Chi
 def test_a_tool_that_others_may_write_to_is_not_run(tmp_path: Path, children: Children) -> None:
     tool = tmp_path / "py-spy"
     shutil.copy(_PYTHON, tool)
-    tool.chmod(0o775)
+    tool.chmod(0o757)
     process = children.start("/bin/sh", "-c", "echo ready; read x")
     (stacks,) = read([process], str(tool))
     assert stacks.failure is not None
