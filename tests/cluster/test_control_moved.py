@@ -106,6 +106,7 @@ async def test_row_that_moves_is_not_another_one_held(
     assert not record(cluster, other).held
 
 
+@pytest.mark.long
 async def test_controller_that_goes_away_leaves_it_open_and_is_asked_again(
     cluster: Cluster, mine: Mine, faults: Faults, tmp_path: Path
 ) -> None:

@@ -176,6 +176,7 @@ async def test_read_only_takes_the_key_and_the_executor_refuses(
     assert _state(cluster, held[0]) == {"PENDING"}
 
 
+@pytest.mark.long
 async def test_controller_that_hears_but_does_not_answer(
     cluster: Cluster, held: list[str], faults: Faults, tmp_path: Path
 ) -> None:

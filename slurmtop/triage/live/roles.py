@@ -115,9 +115,12 @@ def parts_of(world: World) -> Parts:
 
 
 def _shows_through(world: World, away: RankView) -> bool:
-    """Is it plain that the others wait for ``away``, though GPUs of some are warm? Who stands by
-    the kernel's word never comes, however long the others have still to compute. Of all else the
-    others have to be at rest for the most part, or silent for far too long."""
+    """Is it plain that the others wait for ``away``, though GPUs of some are warm? Who is stopped
+    never comes, whatever they have still to compute, nor does who stands by the kernel's word for
+    long. Of all else the others have to be at rest for the most part, or silent for far too long.
+    """
+    if away.view.always(Act.STOPPED):
+        return True
     if not late(world) or stands_for_ever(away.view):
         return late(world)
     far = far_too_long(world)

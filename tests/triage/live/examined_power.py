@@ -53,9 +53,11 @@ def _hangs() -> list[Case]:
     pdb = replace(_warm({3: c.PDB}), gpu=one_hot)
     bare = replace(_warm(stopped, HOURS), stacks=False)
     told = replace(_warm(stopped, 25.0), text=GAVE_UP)
+    burns = Build(size=8, usual=c.REDUCE, odd=stopped, gpu=HOT, quiet=17.0)
     dark = Build(size=8, usual=c.ITEM, odd=stopped, gpu=COLD, stacks=False, quiet=20.0)
     return [
         case("warm-stopped-8", at_pace(_warm(stopped)), H, ("process-stopped",), {3}, True),
+        case("hot-stopped-8", burns, H, ("process-stopped",), {3}, True),
         case("warm-fifo-8", at_pace(_warm(fifo)), H, None, {3}, True),
         case("warm-driver-8", at_pace(_warm(driver)), H, ("io-stuck",), {3}, True),
         case("warm-own-driver-8", at_pace(_warm(driver, own=True)), H, None, {3}, True),
