@@ -1,52 +1,22 @@
 """Who waits for nobody beside those that do; and ranks that all wait, for long or not."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from slurmtop.model.facts import JobFacts, StepLines
 from tests.triage.live import examined_calls as c
-from tests.triage.live.examined import Build, waits
+from tests.triage.live.examined import Build
 from tests.triage.live.examined_beside import hot, with_thread
-from tests.triage.live.examined_case import Case, case
+from tests.triage.live.examined_case import Case, at_pace, case
 from tests.triage.live.examined_hangs import HU, STOPPED, H
 from tests.triage.live.examined_patience import GAVE_UP, REWARD
+from tests.triage.live.examined_power import BLOCKS, FIFO, OWN_LOCK
 
 _SHORT, _LONG = 25.0, 2_400.0
 _COLD = hot(range(8), 8)
-_SECOND = StepLines(lines=40, first=1, last=40, begin=1, span_s=40.0, pause_s=2.0)
-_FIFO = waits(
-    "data.py:31 open_pipe",
-    *c.STEP,
-    wchan="wait_for_partner",
-    cpu=0.0,
-    wakes=0.0,
-    file="/tmp/ctl.fifo",
-)
-_LOCK = waits("%threading.py:324 wait", "own.py:3 f", *c.MAIN, cpu=0.0, wakes=0.0)
-_BLOCKS = waits(
-    f"{c.C10D}:4159 barrier",
-    c.LOGGER,
-    "train.py:233 evaluate",
-    *c.MAIN,
-    wchan="hrtimer_nanosleep",
-    cpu=0.015,
-    wakes=100.0,
-)
 _DRIVER = replace(STOPPED, state="D", wchan="os_acquire_rwlock_write")
 #: Threads of NCCL or gloo that use a CPU.
 _SENDS = replace(c.REDUCE, cpu=0.5, wakes=0.0)
 _ON_ITS_WAY = ("data may be on its way",)
 _ITS_TURN = ("it may be its turn",)
-
-
-def _paced(build: Build | Callable[[], JobFacts]) -> Callable[[], JobFacts]:
-    """A step a second, by its log."""
-
-    def made() -> JobFacts:
-        facts = build.facts() if isinstance(build, Build) else build()
-        return replace(facts, logs=tuple(replace(one, steps=_SECOND) for one in facts.logs))
-
-    return made
 
 
 def alone() -> list[Case]:
@@ -58,32 +28,32 @@ def _away() -> list[Case]:
     reduce = Build(size=8, usual=c.REDUCE, quiet=_SHORT)
     unread = replace(c.SSL_READ, no_stack=True)
     barrier = Build(size=8, usual=c.BARRIER, gpu=_COLD, quiet=_SHORT)
-    blocks = Build(size=8, usual=_BLOCKS, launcher="srun", quiet=_SHORT)
-    locked = Build(size=8, usual=c.REDUCE, odd={3: replace(_LOCK, cpu=0.04)}, quiet=_LONG)
+    blocks = Build(size=8, usual=BLOCKS, launcher="srun", quiet=_SHORT)
+    locked = Build(size=8, usual=c.REDUCE, odd={3: replace(OWN_LOCK, cpu=0.04)}, quiet=_LONG)
     behind = ("may be what is waited for",)
     vague = ("cannot be told",)
     return [
         case(
             "fifo-beside-one-unread-8",
-            _paced(replace(reduce, odd={3: _FIFO, 5: unread})),
+            at_pace(replace(reduce, odd={3: FIFO, 5: unread})),
             H,
             unsaid=behind,
         ),
         case(
             "fifo-beside-a-silent-node-8",
-            _paced(replace(reduce, per=2, odd={3: _FIFO}, silent=["gpu04"])),
+            at_pace(replace(reduce, per=2, odd={3: FIFO}, silent=["gpu04"])),
             H,
             unsaid=behind,
         ),
         # What it sleeps or locks for may be what another one is at.
         case(
             "sleeps-beside-one-unread-8",
-            _paced(replace(reduce, odd={3: c.SLEEPS, 5: unread})),
+            at_pace(replace(reduce, odd={3: c.SLEEPS, 5: unread})),
             "unknown",
         ),
         case(
             "first-sleeps-barrier-8",
-            _paced(replace(barrier, odd={0: c.SLEEPS})),
+            at_pace(replace(barrier, odd={0: c.SLEEPS})),
             H,
             None,
             {0},
@@ -92,7 +62,7 @@ def _away() -> list[Case]:
         ),
         case(
             "first-locked-barrier-8",
-            _paced(replace(barrier, odd={0: _LOCK})),
+            at_pace(replace(barrier, odd={0: OWN_LOCK})),
             H,
             None,
             {0},
@@ -101,15 +71,17 @@ def _away() -> list[Case]:
         ),
         case(
             "first-awaits-its-thread-barrier-8",
-            _paced(replace(barrier, odd={0: REWARD})),
+            at_pace(replace(barrier, odd={0: REWARD})),
             "healthy unknown",
         ),
         case(
-            "first-computes-barrier-8", _paced(replace(barrier, odd={0: c.LOOP})), "healthy unknown"
+            "first-computes-barrier-8",
+            at_pace(replace(barrier, odd={0: c.LOOP})),
+            "healthy unknown",
         ),
         case(
             "stopped-blocking-wait-8",
-            _paced(replace(blocks, odd={3: STOPPED})),
+            at_pace(replace(blocks, odd={3: STOPPED})),
             H,
             ("process-stopped",),
             {3},
@@ -118,17 +90,17 @@ def _away() -> list[Case]:
         ),
         case(
             "driver-blocking-wait-8",
-            _paced(replace(blocks, odd={3: _DRIVER})),
+            at_pace(replace(blocks, odd={3: _DRIVER})),
             H,
             ("io-stuck",),
             {3},
             True,
             unsaid=vague,
         ),
-        case("blocking-wait-short-8", _paced(blocks), "healthy unknown"),
+        case("blocking-wait-short-8", at_pace(blocks), "healthy unknown"),
         case(
             "stopped-one-of-those-at-work-8",
-            _paced(Build(size=8, usual=c.LOOP, odd={3: STOPPED}, quiet=_SHORT)),
+            at_pace(Build(size=8, usual=c.LOOP, odd={3: STOPPED}, quiet=_SHORT)),
             HU,
             None,
             {3},
@@ -136,7 +108,7 @@ def _away() -> list[Case]:
         ),
         case(
             "locked-thread-of-little-8",
-            _paced(with_thread(locked, [3], ticks=18)),
+            at_pace(with_thread(locked, [3], ticks=18)),
             HU,
             unsaid=("wakes up again and again",),
         ),
@@ -150,9 +122,9 @@ def _all_wait() -> list[Case]:
     for name, usual in {"barrier": c.BARRIER, "zero3": c.ZERO3_FETCH, "sends": _SENDS}.items():
         build = Build(size=8, usual=usual, quiet=_LONG)
         out += [
-            case(f"all-{name}-late-8", _paced(build), H, unsaid=_ON_ITS_WAY),
+            case(f"all-{name}-late-8", at_pace(build), H, unsaid=_ON_ITS_WAY),
             case(
-                f"all-{name}-short-8", _paced(replace(build, quiet=_SHORT)), "unknown", unsaid=ends
+                f"all-{name}-short-8", at_pace(replace(build, quiet=_SHORT)), "unknown", unsaid=ends
             ),
             # Nothing tells how long its steps are.
             case(f"all-{name}-unpaced-8", replace(build, quiet=500.0), "unknown", unsaid=ends),
@@ -181,12 +153,12 @@ def _told_by_the_log() -> list[Case]:
     return [
         case(
             "stopped-bare-told-8",
-            _paced(replace(build, odd={3: STOPPED}, stacks=False)),
+            at_pace(replace(build, odd={3: STOPPED}, stacks=False)),
             H,
             None,
             {3},
             True,
         ),
-        case("all-on-gpus-told-8", _paced(build), H, ("device-stall",)),
-        case("silent-node-told-8", _paced(few), H),
+        case("all-on-gpus-told-8", at_pace(build), H, ("device-stall",)),
+        case("silent-node-told-8", at_pace(few), H),
     ]

@@ -4,29 +4,18 @@ started, that another launch runs beside, and those that have ended."""
 from collections.abc import Callable
 from dataclasses import replace
 
-from slurmtop.model.facts import JobFacts, StepLines
+from slurmtop.model.facts import JobFacts
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, facts_of, spins, waits
 from tests.triage.live.examined_beside import two
-from tests.triage.live.examined_case import Case, case
+from tests.triage.live.examined_case import Case, at_pace, case
 from tests.triage.live.examined_hangs import DONE, HU, STOPPED, H
 from tests.triage.live.examined_patience import GAVE_UP
+from tests.triage.live.examined_power import D_DRIVER, FIFO, OWN_LOCK
 from tests.triage.live.examined_well import FORWARDS, HOT, W
 
 _GONE = Do(gone=True)
 _COLD = dict.fromkeys(range(8), (100.0, 110.0))
-#: A step a second.
-_PACE = StepLines(lines=40, first=1, last=40, begin=1, span_s=40.0, pause_s=2.0)
-_FIFO = waits(
-    "data.py:31 open_pipe",
-    *c.STEP,
-    wchan="wait_for_partner",
-    cpu=0.0,
-    wakes=0.0,
-    file="/tmp/ctl.fifo",
-)
-_DRIVER = spins(*c.STEP, state="D", wchan="os_acquire_rwlock_write", cpu=0.0)
-_LOCK = waits("%threading.py:324 wait", "own.py:3 f", *c.MAIN, cpu=0.0, wakes=0.0)
 _GIL = waits("tok.py:19 encode", *c.STEP, wchan="hrtimer_nanosleep", cpu=0.0, gil=True)
 _LIGHTNING = spins(
     "@lightning/fabric/utilities/apply.py:30 f",
@@ -51,14 +40,6 @@ def anew() -> tuple[Case, ...]:
     return (*_restarted(), *_by_srun(), *_beside(), *_ended())
 
 
-def _at_pace(build: Build | Callable[[], JobFacts]) -> Callable[[], JobFacts]:
-    def made() -> JobFacts:
-        facts = build.facts() if isinstance(build, Build) else build()
-        return replace(facts, logs=tuple(replace(one, steps=_PACE) for one in facts.logs))
-
-    return made
-
-
 def _with_env(build: Build, **more: str) -> Callable[[], JobFacts]:
     """Tasks below an sbatch that exports these names."""
 
@@ -79,7 +60,7 @@ def _with_env(build: Build, **more: str) -> Callable[[], JobFacts]:
             samples.append(replace(sample, probes=tuple(probes)))
         return replace(facts, live=replace(facts.live, samples=tuple(samples)))
 
-    return _at_pace(made)
+    return at_pace(made)
 
 
 def _restarted() -> list[Case]:
@@ -145,21 +126,21 @@ def _by_srun() -> list[Case]:
             )
         )
         # Threads that carry data tell the same.
-        bare = _at_pace(replace(b, launcher="tasks", stacks=False, quiet=400.0))
+        bare = at_pace(replace(b, launcher="tasks", stacks=False, quiet=400.0))
         out.append(case(f"tasks-{name}-stopped-bare", bare, HU, None, {3}))
     faults = {
-        "fifo": _FIFO,
+        "fifo": FIFO,
         "sleeps": c.SLEEPS,
-        "driver": _DRIVER,
+        "driver": D_DRIVER,
         "gil": _GIL,
         "gone": _GONE,
         "save": c.SAVE_STUCK,
-        "lock": _LOCK,
+        "lock": OWN_LOCK,
     }
     for name, do in faults.items():
         one = Build(size=8, usual=_LIGHTNING, odd={3: do}, gpu=_COLD, quiet=400.0, launcher="tasks")
         all_said = ("all 7 ranks", "cannot be told")
-        out.append(case(f"tasks-{name}", _at_pace(one), H, None, {3}, True, unsaid=all_said))
+        out.append(case(f"tasks-{name}", at_pace(one), H, None, {3}, True, unsaid=all_said))
         sizes = _with_env(replace(one, sweep=True, usual=c.ITEM), **told)
         out.append(case(f"sbatch-{name}", sizes, H, None, {3}, True, unsaid=all_said))
     dead = Build(size=8, usual=c.ITEM, odd={3: _GONE}, quiet=25.0, stacks=False)
@@ -185,7 +166,7 @@ def _beside() -> list[Case]:
     cold = replace(hang, usual=c.ITEM, gpu=_COLD)
 
     def beside(first: Build, other: Build) -> Callable[[], JobFacts]:
-        return _at_pace(two(first, other))
+        return at_pace(two(first, other))
 
     return [
         case("all-reduce-beside-two-late", beside(hang, side), H),
@@ -242,7 +223,7 @@ def _ended() -> list[Case]:
     return [
         case(
             "dead-after-steps-young",
-            _at_pace(young),
+            at_pace(young),
             H,
             ("missing-rank",),
             {3},
@@ -255,7 +236,7 @@ def _ended() -> list[Case]:
             replace(young, launcher="torchrun", attempt=1, age=250.0),
             "unknown recovering",
         ),
-        case("left-closing-down-by-srun", _at_pace(left), H, ("teardown-hang",), {1}, True),
-        case("left-closing-down-by-srun-early", _at_pace(replace(left, quiet=60.0)), W),
+        case("left-closing-down-by-srun", at_pace(left), H, ("teardown-hang",), {1}, True),
+        case("left-closing-down-by-srun-early", at_pace(replace(left, quiet=60.0)), W),
         case("sweep-one-task-done-at-work", sweep, W, unsaid=("all 7 ranks",)),
     ]

@@ -11,6 +11,7 @@ from tests.triage.live.examined import Build, Do, spins, stack, waits
 from tests.triage.live.examined_beside import hot, with_thread
 from tests.triage.live.examined_case import Case, case
 from tests.triage.live.examined_hangs import HU
+from tests.triage.live.examined_patience import BLOCKING, RETRIES
 from tests.triage.live.examined_second_well import JSON
 from tests.triage.live.examined_well import ANY, COLD, FORWARDS, HOT, W
 
@@ -45,20 +46,6 @@ NAPS = waits(
     wchan="hrtimer_nanosleep",
     cpu=0.01,
     wakes=10.0,
-)
-BLOCKING = waits("train.py:260 step", *c.MAIN, wchan="hrtimer_nanosleep", cpu=0.015, wakes=100.0)
-RETRY = Do(
-    calls=stack("data.py:44 fetch_with_retry", "data.py:60 __iter__", *c.MAIN),
-    then=stack(
-        "%socket.py:836 create_connection",
-        "@urllib3/util/connection.py:70 create_connection",
-        "@requests/adapters.py:667 send",
-        "data.py:40 fetch_with_retry",
-        "data.py:60 __iter__",
-        *c.MAIN,
-    ),
-    wchan="hrtimer_nanosleep",
-    cpu=0.01,
 )
 BEAT = stack("hb.py:20 beat", "%threading.py:982 run")
 BEATS = stack("hb.py:22 beat", "%threading.py:982 run")
@@ -246,7 +233,7 @@ def _looks_again() -> list[Case]:
         case("destroy-spins-all", b(size=8, usual=c.DESTROY, text=ended, quiet=1500.0), HU),
         case(
             "retries-for-3-h",
-            b(size=8, usual=c.REDUCE, odd={5: RETRY}, quiet=10_800.0, age=20_000.0),
+            b(size=8, usual=c.REDUCE, odd={5: RETRIES}, quiet=10_800.0, age=20_000.0),
             HU,
             None,
             {5},

@@ -22,6 +22,7 @@ FIFO = waits(
     file="/tmp/ctl.fifo",
 )
 D_DRIVER = spins(*c.STEP, state="D", wchan="os_acquire_rwlock_write", cpu=0.0)
+OWN_LOCK = waits("%threading.py:324 wait", "own.py:3 f", *c.MAIN, cpu=0.0, wakes=0.0)
 NAPS = waits("data.py:41 get_batch", *c.STEP, wchan="hrtimer_nanosleep", cpu=0.01, wakes=10.0)
 #: A barrier of NCCL where waits block: it looks by a clock whether it is over.
 BLOCKS = waits(

@@ -19,6 +19,7 @@ from slurmtop.triage.live.patience import (
     until_late,
 )
 from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
+from slurmtop.triage.live.rules.missing import age_s
 from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import RankView, World
 
@@ -187,12 +188,8 @@ def _until(world: World) -> str:
 
 def _long_there(world: World, parts: Parts) -> bool:
     """Do they wait for longer than any start takes? A log may be quiet from before they began."""
-    ages = [
-        (probe.at - one.view.process.started_at).total_seconds()
-        for one in parts.waiting
-        if one.view.process.started_at is not None and (probe := world.probe(one.host)) is not None
-    ]
-    return _much_too_long(world) and min(ages, default=2 * LATE_S) >= 2 * LATE_S
+    age = age_s(world, [one.view.process for one in parts.waiting])
+    return _much_too_long(world) and (age is None or age >= 2 * LATE_S)
 
 
 def _place(one: RankView) -> tuple[str | None, str]:
