@@ -25,6 +25,7 @@ from slurmtop.model.process import NodeProcess
 from slurmtop.model.reach import Reach
 from slurmtop.model.snapshot import Failure, Trouble
 from slurmtop.model.stacks import ProcessStacks
+from slurmtop.parse.dumps.stacks_answer import without_stacks
 from slurmtop.parse.slurm.hostlist import hosts_in
 from slurmtop.triage.live.enough import Wanted, wanted
 from slurmtop.triage.subject import Subject
@@ -253,6 +254,9 @@ class LiveLook:
                 # A replay knows at once what was waited for in vain.
                 look.lost(host)
                 return
+            except Exception as error:  # A fault of ours must show, and cost this node alone.
+                failure = _fault_of_ours(f"the answer of {host}", error)
+                probe = NodeProbe(host=host, at=self._clock.now(), failure=failure)
         look.add(probe)
         # Where this news is not even put together, the whole of them decides.
         news = self._know(often=True)
@@ -319,9 +323,14 @@ class LiveLook:
     async def _stacks(
         self, look: OneLook, probe: NodeProbe, processes: Sequence[NodeProcess], at_once: int
     ) -> None:
-        found = await read_stacks(
-            self._runner, self._clock, probe.host, processes, probe.stack_tools, at_once=at_once
-        )
+        at, tools = self._clock.now(), probe.stack_tools
+        try:
+            found = await read_stacks(
+                self._runner, self._clock, probe.host, processes, tools, at_once=at_once
+            )
+        except Exception as error:  # As above: else it would look as if there were no stacks.
+            failure = _fault_of_ours(f"the stacks of {probe.host}", error)
+            found = without_stacks(processes, failure, at)
         look.stacks.setdefault(probe.host, []).extend(found)
         self._know(often=True)
 
@@ -371,6 +380,11 @@ class LiveLook:
         now = self._clock.monotonic()
         self._next_news = now + max(_NEWS_S, _NEWS_TIMES * (now - began))
         return True
+
+
+def _fault_of_ours(what: str, error: Exception) -> Failure:
+    sentence = f"slurmtop could not use {what} ({type(error).__name__}: {error})."
+    return Failure(Trouble.OTHER, sentence, raw=repr(error))
 
 
 def _is_refused(one: ProcessStacks) -> bool:

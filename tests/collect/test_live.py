@@ -86,6 +86,8 @@ class Nodes:
         self.stacks_took_s: Callable[[Sequence[NodeProcess]], float] = lambda _: 0.5
         self.tools: tuple[StackTool, ...] = (TOOL,)
         self.stacks_fail: dict[str, Failure] = {}
+        self.broken: dict[str, Exception] = {}
+        """What is raised on reading the answer of a node, or its stacks as ``stacks HOST``."""
         self.letters: dict[str, str] = {}
         self.beside: dict[str, str] = {}
         """The state of a second rank."""
@@ -107,6 +109,8 @@ class Nodes:
             await self.clock.sleep(self.took_s.get(host, 1.0))
         finally:
             self.inside -= 1
+        if host in self.broken:
+            raise self.broken[host]
         if host in self.failures:
             return NodeProbe(host=host, at=at, failure=self.failures[host])
         number = int(host[-2:])
@@ -150,6 +154,8 @@ class Nodes:
             await self.clock.sleep(self.stacks_took_s(processes))
         finally:
             self.readers[host] -= at_once
+        if f"stacks {host}" in self.broken:
+            raise self.broken[f"stacks {host}"]
         return tuple(
             ProcessStacks(
                 host=host,
@@ -288,6 +294,24 @@ async def test_every_node_refuses(bench: Bench) -> None:
     assert {one.fate for one in fates} == {Fate.REFUSED}
     assert {one.command for one in fates} == {"ssh-add"}
     assert bench.nodes.stacked == []
+
+
+async def test_a_fault_of_ours_shows_and_costs_one_node_alone(bench: Bench) -> None:
+    bench.nodes.broken = {"gpu02": KeyError("x"), "stacks gpu03": ValueError("y")}
+    told, took = await bench.looked()
+    assert took < 7.0, "nobody waits for it"
+    for sample in told.samples:
+        probe = sample.probe_of("gpu02")
+        assert probe is not None
+        assert probe.failure is not None
+        assert "gpu02 (KeyError" in probe.failure.sentence
+        stacks = {one.host: one.failure for one in sample.stacks}
+        assert stacks["gpu01"] is None
+        assert stacks["gpu03"] is not None
+        assert "stacks of gpu03 (ValueError" in stacks["gpu03"].sentence
+    whys = [one.why for one in told.fates if one.fate is not Fate.ANSWERED]
+    assert any("gpu02" in why for why in whys)
+    assert any("stacks of gpu03" in why for why in whys)
 
 
 async def test_a_node_that_is_slow_now_answers_later(bench: Bench) -> None:
