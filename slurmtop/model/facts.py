@@ -116,7 +116,9 @@ class LogsSay:
     one down). ``moved_on``: steps stand behind the first failure, so that the job went on without
     what failed. ``only_newest`` is false where earlier runs may have written among these lines.
     ``attempt`` is the newest one that a launcher tells of; ``steps``: it has made steps;
-    ``waited_s``: for how long a collective of it waited in vain, by the longest that is told.
+    ``waited_s``: for how long a collective of it waited in vain, by the longest that is told;
+    ``warned``: only warnings of those that wait tell of it, and nobody has given up;
+    ``ended``: the ranks that have ended behind that, by their launcher.
     ``tables`` are the collectives of its groups, those with something odd first.
     """
 
@@ -131,6 +133,8 @@ class LogsSay:
     attempt: int = 0
     steps: bool = False
     waited_s: float | None = None
+    warned: bool = False
+    ended: frozenset[int] = frozenset()
     tables: tuple[Table, ...] = ()
 
 

@@ -7,13 +7,13 @@ from slurmtop.model.events.launch import ChildEnded, ClosingSignal, ElasticFailu
 from slurmtop.model.events.program import Closing, ProgramSays, Step
 from slurmtop.model.events.reports import HorovodStall
 from slurmtop.model.events.slurm import SlurmNote, StepEnded, StepNote, TaskExit
-from slurmtop.model.events.torch import GlooError, WatchdogTimeout
+from slurmtop.model.events.torch import GlooError, StoreEvent, WatchdogTimeout
 from slurmtop.model.facts import Died, LogsSay
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import State
 from slurmtop.triage.collective_table import collective_tables
 from slurmtop.triage.ending import how_it_ended
-from slurmtop.triage.failures import failures, signal_of
+from slurmtop.triage.failures import Grade, failures, signal_of
 from slurmtop.triage.finding import Shown, evidence_of
 from slurmtop.triage.judge import judge
 from slurmtop.triage.picture import Picture
@@ -47,6 +47,8 @@ def logs_say(
         attempt=picture.attempt,
         steps=any(_in_newest(picture, one) and one.bar is None for one in picture.of(Step)),
         waited_s=_waited_s(picture),
+        warned=ending.state is State.HUNG and _only_warned(picture),
+        ended=_ended_behind(picture),
         tables=collective_tables(picture)[:_MOST_TABLES],
     )
 
@@ -57,12 +59,59 @@ def _in_newest(picture: Picture, event: Event) -> bool:
 
 
 def _waited_s(picture: Picture) -> float | None:
+    return max((seconds for _, seconds in _waits(picture)), default=0.0) or None
+
+
+def _waits(picture: Picture) -> list[tuple[Event, float]]:
+    """What tells that a collective of the newest attempt waited in vain, and for how long."""
     watchdog = picture.of(WatchdogTimeout)
     waits: list[tuple[Event, float]] = []
     waits += [(one, (one.ran_ms or one.timeout_ms or 0) / 1000) for one in watchdog]
-    waits += [(one, one.seconds or 0.0) for one in picture.of(HorovodStall)]
     waits += [(one, one.timeout_s or 0.0) for one in picture.of(GlooError)]
-    return max((one for event, one in waits if _in_newest(picture, event)), default=0.0) or None
+    waits += _stalls(picture)
+    return [(event, seconds) for event, seconds in waits if _in_newest(picture, event)]
+
+
+def _stalls(picture: Picture) -> list[tuple[Event, float]]:
+    """Horovod warns anew each time that as much has passed again, for as long as the wait lasts."""
+    out: list[tuple[Event, float]] = []
+    begun: dict[str, tuple[float, float]] = {}
+    for one in (event for _, event in failures(picture) if isinstance(event, HorovodStall)):
+        seconds, now = one.seconds or 0.0, picture.moment(one.at)
+        if now is None:
+            out.append((one, seconds))
+            continue
+        first, last = begun.get(one.at.source, (now, now))
+        first = now if now - last > 2 * seconds else first
+        begun[one.at.source] = (first, now)
+        out.append((one, now - first + seconds))
+    # Of several waits the newest counts: those before came to their end.
+    newest = {one.at.source: (one, seconds) for one, seconds in out}
+    return [*newest.values()]
+
+
+def _only_warned(picture: Picture) -> bool:
+    """Is all that tells of a wait a warning of those who wait, who go on waiting?"""
+    stuck = [event for told, event in failures(picture) if told is Grade.STUCK]
+    return all(isinstance(event, HorovodStall | StoreEvent) for event in stuck)
+
+
+def _ended_behind(picture: Picture) -> frozenset[int]:
+    """The ranks that ended behind all waits in vain. Tasks of srun are ranks where no other
+    launcher tells of any."""
+    waits = [event for event, _ in _waits(picture)]
+    if not waits:
+        return frozenset()
+    behind = [
+        one
+        for one in _exits(picture)
+        if (one.exit_code or one.signal)
+        and all(picture.before(wait.at, one.at) is True for wait in waits)
+    ]
+    others = [one for one in behind if not isinstance(one, TaskExit)]
+    ranks = (one.rank for one in others if one.rank is not None)
+    tasks = (task for one in behind if isinstance(one, TaskExit) for task in one.tasks)
+    return frozenset(ranks if others else tasks)
 
 
 def _moved_on(picture: Picture) -> bool:

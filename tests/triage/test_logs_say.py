@@ -14,6 +14,30 @@ def test_a_wait_in_vain_is_told_with_its_seconds() -> None:
     assert say(CRASHED).waited_s is None
 
 
+def test_who_only_warns_has_not_given_up() -> None:
+    assert say(STALL).warned
+    assert not say(TIMED_OUT).warned
+    assert not say(CRASHED).warned
+
+
+def test_a_warning_that_comes_anew_tells_how_long_the_wait_lasts() -> None:
+    report = STALL.split("\n", 1)[1]
+    times = (report.replace("03:10", f"03:{minute}") for minute in (10, 11, 12))
+    assert say("".join(times)).waited_s == 180.0
+    # An hour later it is another wait.
+    assert say(STALL + report.replace("03:10", "04:10")).waited_s == 60.0
+
+
+def test_who_ended_behind_a_wait_in_vain_is_told() -> None:
+    ends = (
+        "srun: error: gpu01: tasks 0-2: Aborted (core dumped)\n"
+        "srun: error: gpu01: task 3: Aborted (core dumped)\n"
+    )
+    assert say(TIMED_OUT + ends).ended == {0, 1, 2, 3}
+    assert not say(ends + TIMED_OUT).ended
+    assert not say(ends).ended
+
+
 def test_what_an_attempt_before_left_is_none_of_the_newest() -> None:
     told = say(TIMED_OUT + _ANEW + "Loading weights\n")
     assert (told.attempt, told.waited_s, told.steps) == (1, None, False)

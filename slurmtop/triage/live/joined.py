@@ -40,9 +40,9 @@ def with_live(subject: Subject, verdict: Verdict) -> Verdict:
     if found is None:
         return verdict
     verdict = dataclasses.replace(verdict, missing=_looked(verdict.missing))
-    age = started_behind(subject.facts) if verdict.state is State.HUNG else None
-    if age is not None:
-        verdict = _of_before(verdict, age)
+    behind = started_behind(subject.facts) if verdict.state is State.HUNG else None
+    if behind is not None:
+        verdict = _of_before(verdict, *behind)
     if found.state is State.HUNG:
         return _hung(subject, verdict, found)
     if found.state is State.SLOW:
@@ -54,15 +54,18 @@ def with_live(subject: Subject, verdict: Verdict) -> Verdict:
     return _unknown(subject, verdict, found)
 
 
-def _of_before(verdict: Verdict, age: float) -> Verdict:
+def _of_before(verdict: Verdict, age: float, certain: bool) -> Verdict:
     """What its log tells of ranks that are gone. ``age``: seconds since those of now started."""
+    told = f"the hang in its log was before its processes were started, {ago_text(age)} ago"
+    if not certain:
+        told = f"whether {told}, cannot be told"
     return dataclasses.replace(
         verdict,
         state=State.UNKNOWN,
         family=None,
         cls=None,
         confidence=Confidence.LOW,
-        summary=f"the hang in its log was before its processes were started, {ago_text(age)} ago",
+        summary=told,
         since=None,
         culprits=(),
         collective=None,
@@ -189,24 +192,29 @@ def _beside(verdict: Verdict, found: Verdict) -> Verdict:
 
 def _healthy(subject: Subject, verdict: Verdict, found: Verdict) -> Verdict:
     if verdict.state is State.HUNG:
-        shown = tuple(
-            dataclasses.replace(one, says=f"in its log: {verdict.summary}")
-            for one in verdict.evidence[:1]
-        )
-        return dataclasses.replace(
-            _beside(verdict, found),
-            state=State.UNKNOWN,
-            family=None,
-            cls=None,
-            confidence=Confidence.LOW,
-            summary=f"its log tells of a hang, and its nodes do not: {visible(found.summary)}",
-            against=shown,
-        )
+        return _not_so(verdict, found)
     if verdict.state not in (State.HEALTHY, State.UNKNOWN):
         return verdict
     if verdict.state is State.UNKNOWN and _broken(subject):
         return _added(verdict, found)
     return _beside(verdict, found)
+
+
+def _not_so(verdict: Verdict, found: Verdict) -> Verdict:
+    """Its log tells of a hang, and its nodes do not."""
+    shown = tuple(
+        dataclasses.replace(one, says=f"in its log: {verdict.summary}")
+        for one in verdict.evidence[:1]
+    )
+    return dataclasses.replace(
+        _beside(verdict, found),
+        state=State.UNKNOWN,
+        family=None,
+        cls=None,
+        confidence=Confidence.LOW,
+        summary=f"its log tells of a hang, and its nodes do not: {visible(found.summary)}",
+        against=shown,
+    )
 
 
 def _broken(subject: Subject) -> bool:
@@ -228,6 +236,9 @@ def _unknown(subject: Subject, verdict: Verdict, found: Verdict) -> Verdict:
         and (live.log.new_steps or live.log.grew)
     ):
         return verdict
+    say = subject.facts.logs_say
+    if verdict.state is State.HUNG and say is not None and say.warned:
+        return _not_so(verdict, found)
     if verdict.state in (State.HEALTHY, State.UNKNOWN):
         return _beside(verdict, found)
     return _added(verdict, found)

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 
-from slurmtop.model.facts import JobFacts
+from slurmtop.model.facts import JobFacts, LogsSay
 from slurmtop.model.live import LiveFacts, Sample
 from slurmtop.model.verdict import (
     EVIDENCE_LIMIT,
@@ -19,9 +19,9 @@ from slurmtop.triage.live.beside import settled
 from slurmtop.triage.live.enough import wanted
 from slurmtop.triage.live.finding import LiveFinding, Weight, numbers_text, ranks_of
 from slurmtop.triage.live.frames import Act, Phase
-from slurmtop.triage.live.pace import pace_of
+from slurmtop.triage.live.pace import Pace, pace_of
 from slurmtop.triage.live.partly import is_partly
-from slurmtop.triage.live.patience import LATE_S
+from slurmtop.triage.live.patience import LATE_S, late_s
 from slurmtop.triage.live.rules import (
     alike,
     away,
@@ -71,7 +71,7 @@ def judge_live(facts: JobFacts) -> Verdict | None:
             started_at=began,
             pace=pace,
             finished=_finished(facts),
-            timed_out=_timed_out(facts, one),
+            timed_out=_timed_out(facts, one, pace),
             stepped=_stepped(facts, one),
             partly=is_partly(facts.job, one),
         )
@@ -103,7 +103,7 @@ def _finished(facts: JobFacts) -> bool:
     return any(one.total is not None and one.step >= one.total for one in told)
 
 
-def _timed_out(facts: JobFacts, world: World) -> bool:
+def _timed_out(facts: JobFacts, world: World, pace: Pace | None) -> bool:
     """Do its logs tell of a hang by themselves, of the ranks of now, and of no step behind it?"""
     say = facts.logs_say
     if say is None or say.moved_on or not _of_these(facts, world):
@@ -113,22 +113,37 @@ def _timed_out(facts: JobFacts, world: World) -> bool:
         return False
     if say.waited_s is None and _attempt(world):
         return False
+    if _may_be_anew(say, world):
+        return False
+    # Who only warns waits on: it tells how long that has lasted, and no more.
+    if say.warned and (say.waited_s or 0.0) <= late_s(pace):
+        return False
     # Who is younger than the wait that is told has not waited so long: it was started anew.
     age = _age_s(world)
     return age is not None and age >= (say.waited_s or LATE_S)
 
 
-def started_behind(facts: JobFacts) -> float | None:
-    """For how many seconds all ranks have run at most, where that is less than a collective waited
-    by the logs: what these tell was before them. Else None."""
+def _may_be_anew(say: LogsSay, world: World) -> bool:
+    """May one be there that has ended behind a wait in vain, by the logs? It was started anew."""
+    return not say.ended <= set(unseen_of(world))
+
+
+def started_behind(facts: JobFacts) -> tuple[float, bool] | None:
+    """For how many seconds all ranks have run at most, where what the logs tell of a wait in vain
+    was before them, and whether that is certain: they are younger than it lasted, or one is there
+    that has ended behind it. Else None."""
     say, live = facts.logs_say, facts.live
     worlds = worlds_of(live) if say is not None and say.waited_s and live is not None else ()
     if say is None or say.waited_s is None or not worlds or not worlds[0].ranks:
         return None
-    ages = [age_s(worlds[0], [one.view.process]) for one in worlds[0].ranks]
+    world = worlds[0]
+    ages = [age_s(world, [one.view.process]) for one in world.ranks]
     known = [one for one in ages if one is not None]
     oldest = max(known, default=0.0)
-    return oldest if len(known) == len(ages) and oldest < say.waited_s else None
+    young = len(known) == len(ages) and oldest < say.waited_s
+    if not young and not _may_be_anew(say, world):
+        return None
+    return oldest, young or any(one.rank in say.ended for one in world.ranks)
 
 
 def _stepped(facts: JobFacts, world: World) -> bool:

@@ -26,7 +26,7 @@ from slurmtop.triage.live.kernel_signs import (
     waits_for_files,
 )
 from slurmtop.triage.live.motion import Change, Motion, is_transport
-from slurmtop.triage.live.pace import is_long
+from slurmtop.triage.live.pace import Pace, is_long
 from slurmtop.triage.live.view import ProcessView, RankView, World
 from slurmtop.triage.programs import Part, may_be_work, part_of, program_of
 
@@ -59,7 +59,7 @@ def late(world: World) -> bool:
         return False
     if world.timed_out:
         return True
-    return log.quiet_s is not None and not log.grew and log.quiet_s > _late_s(world)
+    return log.quiet_s is not None and not log.grew and log.quiet_s > late_s(world.pace)
 
 
 def long_silence(world: World) -> bool:
@@ -79,11 +79,14 @@ def until_late(world: World) -> str:
     """What to wait for, where it is not late yet."""
     if world.live.log.quiet_s is None:
         return "it may come yet, and no log tells how long it has waited"
-    return f"it may come yet, so look again once its log is quiet for {ago_text(_late_s(world))}"
+    return (
+        f"it may come yet, so look again once its log is quiet for {ago_text(late_s(world.pace))}"
+    )
 
 
-def _late_s(world: World) -> float:
-    return max(LATE_S, world.pace.long_s if world.pace is not None else 0.0)
+def late_s(pace: Pace | None) -> float:
+    """How long a wait has to be so that it is no short one any more."""
+    return max(LATE_S, pace.long_s if pace is not None else 0.0)
 
 
 def ends_by_itself(one: RankView) -> bool:

@@ -21,6 +21,7 @@ from tests.triage.live.examined_patience import patience
 from tests.triage.live.examined_power import power
 from tests.triage.live.examined_second import elsewhere
 from tests.triage.live.examined_second_well import not_a_fault
+from tests.triage.live.examined_signs import signs
 from tests.triage.live.examined_third import third
 from tests.triage.live.examined_threads import threads
 from tests.triage.live.examined_well import well
@@ -42,6 +43,7 @@ CASES = (
     *alone(),
     *anew(),
     *power(),
+    *signs(),
 )
 
 #: With more nodes it is the same and takes longer.
