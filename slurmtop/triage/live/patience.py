@@ -39,6 +39,8 @@ _TIMES = 3.0
 _NAPS = 2
 #: Up to this share of a CPU is no work.
 _IDLE_SHARE = 0.02
+#: Threads that only watch over a process use less of a CPU than that, and so do its children.
+WATCHING_SHARE = 0.1
 _STANDS = frozenset({Act.STOPPED, Act.DISK})
 #: Of a thread these tell that something comes.
 _COMES = frozenset({Act.SOCKET, Act.POLL, Act.CHILD})
@@ -193,12 +195,32 @@ def _own_calls(frames: tuple[Frame, ...]) -> list[tuple[str, str]]:
 
 
 def serving(one: RankView) -> list[ProcessView]:
-    """What it has started, without what only tells of it."""
-    return [
-        child
-        for child in one.below
-        if program_of(child.process) not in _LOGGERS and child.process.name not in _LOGGERS
-    ]
+    """What it has started, without what only tells of it; with that where it waits for just that,
+    and data moves."""
+    return [child for child in one.below if not _tells(child) or _sends_for(one, child)]
+
+
+def _tells(child: ProcessView) -> bool:
+    return program_of(child.process) in _LOGGERS or child.process.name in _LOGGERS
+
+
+def _sends_for(one: RankView, child: ProcessView) -> bool:
+    """Does it wait in the library whose process this is, and does that read or write?"""
+    library = next(
+        (library_path(frame.file) for frame in one.doing.frames if in_library(frame)), ""
+    )
+    package = library.split("/", 1)[0]
+    names = (program_of(child.process), child.process.name)
+    own = bool(package) and any(name.startswith(package) for name in names)
+    return own and child.change is not None and child.change.io_grew
+
+
+def only_watches(child: ProcessView) -> bool:
+    """Does it move no data, and use less of a CPU than what works for others mostly does?"""
+    changed = child.change
+    if changed is None or changed.cpu_share is None or changed.io_grew:
+        return False
+    return changed.cpu_share < WATCHING_SHARE
 
 
 def loading(one: RankView) -> list[ProcessView]:

@@ -12,6 +12,7 @@ from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
 from slurmtop.triage.live.frames import Act, Phase, tries_again
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.patience import (
+    WATCHING_SHARE,
     ends_by_itself,
     far_too_long,
     late,
@@ -19,6 +20,7 @@ from slurmtop.triage.live.patience import (
     long_silence,
     no_other_end,
     on_files,
+    only_watches,
     serving,
     stands_for_ever,
     threads_compute,
@@ -44,8 +46,6 @@ LONG_QUIET_S = 120.0
 WORKING_POWER = 0.4
 #: One with a low limit may draw more than that while it waits, though not so much.
 SURE_POWER = 0.6
-#: Threads that only watch over a process use less of a CPU than that.
-WATCHING_SHARE = 0.1
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
 
 
@@ -268,7 +268,10 @@ def _away(world: World, one: RankView) -> Role:
     """It stands still and waits for nobody else: is that for ever?"""
     if no_other_end(one.view):
         return Role.AWAY
-    if _below_works(one):
+    below = at_work_below(one)
+    if below and one.doing.act not in _FOR_THREADS and all(map(only_watches, below)):
+        return Role.OPEN
+    if below:
         return Role.WORKS
     if one.doing.act is Act.GIL:
         # Its other threads only wake up to see whether they get the interpreter.

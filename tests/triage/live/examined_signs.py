@@ -1,5 +1,5 @@
-"""Signs that tell less than they seem to: a watchdog's line of the run before, and a warning of
-those who wait."""
+"""Signs that tell less than they seem to: a watchdog's line of the run before, a warning of those
+who wait, a child that only watches. And one that tells more: a logger that is waited for."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,7 +8,7 @@ from tests.triage.builders import NOW
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, waits
 from tests.triage.live.examined_case import Case, at_pace, case
-from tests.triage.live.examined_hangs import ELSEWHERE, H
+from tests.triage.live.examined_hangs import DONE, ELSEWHERE, H
 from tests.triage.live.examined_patience import GAVE_UP
 from tests.triage.live.examined_well import W
 
@@ -41,11 +41,21 @@ _UPLOADS = waits(
     cpu=0.0,
 )
 _FSYNC = waits(*c.SAVE, state="D", wchan="nfs_wait_bit_killable", cpu=0.0, wakes=0.1)
+_MONITOR = Do(argv=("python", "gpu_monitor.py"), cpu=0.05, wakes=10.0, wchan="hrtimer_nanosleep")
+_SENDS = Do(
+    name="wandb-core",
+    argv=("/x/wandb-core", "--port"),
+    cpu=0.3,
+    read=20_000_000,
+    chars=20_000_000,
+    wchan="ep_poll",
+    wakes=100.0,
+)
 
 
 def signs() -> tuple[Case, ...]:
     """All of it."""
-    return (*_by_a_loop(), *_warned())
+    return (*_by_a_loop(), *_warned(), *_logger(), *_monitor())
 
 
 def _by_a_loop() -> list[Case]:
@@ -102,4 +112,41 @@ def _warned() -> list[Case]:
         case("warned-upload-3min", at_pace(thrice), W),
         case("warned-upload-12min", at_pace(for_long), H, None, {0}, True),
         case("warned-asleep", at_pace(replace(b, odd={0: c.SLEEPS})), H, ELSEWHERE, {0}, True),
+    ]
+
+
+def _logger() -> list[Case]:
+    """The last rank stands in the logger's ``finish``, and waits for what the logger sends."""
+    sends = replace(c.WANDB_FINISH, below=(_SENDS,))
+    # It tries again and again, and nothing moves.
+    tries = replace(c.WANDB_FINISH, below=(replace(_SENDS, read=0, chars=0),))
+    # Who waits elsewhere is helped by no logger.
+    asleep = replace(c.SLEEPS, below=(_SENDS,))
+    b = Build(size=8, usual=_GONE, odd={0: sends}, text=DONE, quiet=400.0)
+    beside = Build(size=8, usual=c.REDUCE, odd={0: asleep}, quiet=400.0)
+    return [
+        case("logger-sends-by-srun-7min", replace(b, launcher="srun"), W),
+        case("logger-sends-7min", b, W),
+        case("logger-sends-others-in-a-barrier-7min", replace(b, usual=c.END_BARRIER), W),
+        case("logger-only-tries-7min", replace(b, odd={0: tries}), H, ("teardown-hang",), {0}),
+        case("logger-sends-beside-a-sleep-7min", at_pace(beside), H, ELSEWHERE, {0}, True),
+    ]
+
+
+def _monitor() -> list[Case]:
+    """Rank 3 has been stuck for 40 min at a step a second; its own monitor uses 5 % of a CPU."""
+    odd = {
+        "save": replace(c.SAVE_STUCK, below=(_MONITOR,)),
+        "loader": c.loader(c.worker(wchan="pipe_read", cpu=0.0), _MONITOR),
+        "sleep": replace(c.SLEEPS, below=(_MONITOR,)),
+    }
+    return [
+        case(
+            f"monitor-beside-{name}-40min",
+            at_pace(Build(size=8, usual=c.REDUCE, odd={3: do}, quiet=2400.0)),
+            "hung unknown",
+            None,
+            {3},
+        )
+        for name, do in odd.items()
     ]

@@ -22,6 +22,7 @@ from slurmtop.triage.live.patience import (
     ends_by_itself,
     far_too_long,
     late,
+    only_watches,
     serving,
     threads_moved,
     threads_work,
@@ -114,6 +115,8 @@ def _working(world: World, parts: Parts) -> LiveFinding:
         what = f"{'are' if many else 'is'} at work{about}"
     elif any(map(_uses_cpu, works)):
         what = f"{'use CPUs' if many else 'uses a CPU'}{about}"
+    elif any(map(at_work_below, works)):
+        what = f"{'have' if many else 'has'} started what uses a little of a CPU{about}"
     elif all(one.motion is Motion.STILL for one in works):
         what = f"{'have' if many else 'has'} threads that use a little of a CPU{about}"
     else:
@@ -149,7 +152,9 @@ def _much_too_long(world: World, works: tuple[RankView, ...]) -> bool:
 def _gets_on(one: RankView) -> bool:
     """Does it do more than wake up, or spin at one place, to see whether something has come?"""
     changed = one.view.change
-    if draws_power(one) or at_work_below(one) or (changed is not None and changed.io_grew):
+    if draws_power(one) or (changed is not None and changed.io_grew):
+        return True
+    if not all(map(only_watches, at_work_below(one))):
         return True
     looks = [look.doing for look in one.view.looks]
     stays = all(doing.by_stack for doing in looks) and looks[0].frames == looks[-1].frames
@@ -158,7 +163,8 @@ def _gets_on(one: RankView) -> bool:
 
 def _uses_cpu(one: RankView) -> bool:
     """Does it use more of a CPU than who only looks for something, itself or what it started?"""
-    return _cpu(one.view) > _LOOKING_SHARE or bool(at_work_below(one))
+    below = not all(map(only_watches, at_work_below(one)))
+    return below or _cpu(one.view) > _LOOKING_SHARE
 
 
 def _by_power(one: RankView) -> bool:
@@ -191,7 +197,8 @@ def _surely(one: RankView) -> bool:
 def _doubt(world: World, parts: Parts) -> str:
     if parts.away:
         return f"; {ranks_of(parts.away)} stood still in both looks"
-    if all(one.doing.by_stack and one.motion is Motion.STILL for one in parts.works):
+    below = any(map(at_work_below, parts.works))
+    if not below and all(one.doing.by_stack and one.motion is Motion.STILL for one in parts.works):
         return "; whether its threads ever come to an end cannot be told"
     if all(one.doing.by_stack for one in parts.works) or _much_too_long(world, parts.works):
         quiet = world.live.log.quiet_s
