@@ -28,6 +28,7 @@ from slurmtop.triage.catalogue import family_of
 from slurmtop.triage.ended import memory_text
 from slurmtop.triage.fault_classes import SLURM, TIMEOUTS
 from slurmtop.triage.live.joined import with_live
+from slurmtop.triage.live.patience import LATE_S
 from slurmtop.triage.subject import Subject, ran_text, read_logs, sacct_evidence
 
 #: Ends that Slurm made, or counted, by itself: no log can say otherwise.
@@ -261,6 +262,13 @@ def _of_running(subject: Subject, by_slurm: Verdict, say: LogsSay) -> Verdict:
     broken = logs.state is State.HUNG or (logs.state is State.FAILED and say.hard)
     if not broken or going_on:
         return by_slurm
+    if logs.state is State.HUNG and say.warned and (say.waited_s or 0.0) <= LATE_S:
+        # Who only warns waits on, as for a rank that saves: a minute of that is no hang yet.
+        summary = f"may be stuck: {logs.summary}"
+        verdict = _alive(by_slurm, logs, State.UNKNOWN, summary)
+        return dataclasses.replace(
+            verdict, family=None, cls=None, confidence=Confidence.LOW, culprits=()
+        )
     if logs.state is State.HUNG:
         return _hung(subject, by_slurm, logs, f"stuck: {logs.summary}")
     summary = f"still running, but it has failed: {logs.summary}"

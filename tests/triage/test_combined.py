@@ -219,8 +219,14 @@ def test_a_job_that_completed_has_not_failed_whatever_its_log_holds() -> None:
     assert told("COMPLETED", "0:0", RAISED).against == ()
 
 
+#: Warned of each minute for seven.
+STALLED = STALL + "".join(
+    STALL[STALL.index("[2026") :].replace("03:10:", f"03:{10 + minute}:") for minute in range(1, 7)
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "words"), [(TIMED_OUT, "still running, but it has failed"), (STALL, "stuck")]
+    ("text", "words"), [(TIMED_OUT, "still running, but it has failed"), (STALLED, "stuck")]
 )
 def test_a_running_job_whose_log_tells_a_stall_is_hung(text: str, words: str) -> None:
     alone = say(text).verdict
@@ -229,6 +235,13 @@ def test_a_running_job_whose_log_tells_a_stall_is_hung(text: str, words: str) ->
     assert (verdict.cls, verdict.culprits) == (alone.cls, alone.culprits)
     assert verdict.summary.startswith(words)
     assert verdict.evidence[0].text == alone.evidence[0].text
+
+
+def test_one_warning_of_those_who_wait_is_no_hang_yet_and_names_nobody() -> None:
+    verdict = told("RUNNING", "0:0", STALL, logs=(log(progress=STEP),))
+    assert (verdict.state, verdict.cls, verdict.culprits) == (State.UNKNOWN, None, ())
+    assert verdict.summary.startswith("may be stuck")
+    assert "more than 60 seconds" in verdict.evidence[0].text
 
 
 def test_what_ends_a_hung_job_comes_last_and_changes_something() -> None:
