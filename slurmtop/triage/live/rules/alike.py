@@ -32,7 +32,7 @@ def find(world: World) -> Iterable[LiveFinding]:
     parts = parts_of(world)
     if parts.away or parts.works or parts.open or not parts.waiting or world.silent:
         return
-    if world.live.log.new_steps or world.live.log.grew:
+    if world.live.log.grew or world.log_moves:
         return
     if _on_device(world, parts):
         yield _device(world, parts)

@@ -78,6 +78,8 @@ def find(world: World) -> Iterable[LiveFinding]:
         yield _perhaps(world, parts, f"{behind}, and that may be what is waited for")
     else:
         yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
+    elif world.log_moves and not any(no_other_end(one.view) for one in parts.away):
+        yield _perhaps(world, parts, "its log goes on, so it may be at work")
 
 
 def _perhaps(world: World, parts: Parts, why: str) -> LiveFinding:

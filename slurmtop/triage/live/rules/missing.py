@@ -47,7 +47,7 @@ def find(world: World) -> Iterable[LiveFinding]:
         return
     parts = parts_of(world)
     left = _left_over(world, unseen)
-    if left and all(_closes_down(world, one) for one in left):
+    if left and not world.log_moves and all(_closes_down(world, one) for one in left):
         yield _lingering(world, unseen, left)
     elif left:
         yield _still_there(world, unseen, left)
@@ -213,8 +213,15 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
     if not more and not killed and (starting or not world.stepped):
         age = age_s(world, [one.view.process for one in parts.waiting])
         if _may_come(world, age) if starting else age is not None and age < LATE_S:
-            yield _not_yet(f"{who}{place} {has} not come yet; {waits}", age, parts.waiting)
+            told = f"{who}{place} {has} not come yet; {waits}{_until(age)}"
+            yield _unsure(told, parts.waiting)
             return
+    if world.log_moves and not killed:
+        told = (
+            f"{who}{place} {has} no process{more}; {waits}; the log goes on: others may do its work"
+        )
+        yield _unsure(told, parts.waiting)
+        return
     reason = f"has no process{more}"
     summary = f"{who}{place} {has} no process{more}; {waits}"
     if starting:
@@ -257,11 +264,11 @@ def _may_come(world: World, age: float | None) -> bool:
     return min((one for one in (age, quiet) if one is not None), default=0.0) < LATE_S
 
 
-def _not_yet(summary: str, age: float | None, waiting: Sequence[RankView]) -> LiveFinding:
+def _unsure(summary: str, waiting: Sequence[RankView]) -> LiveFinding:
     return LiveFinding(
         state=State.UNKNOWN,
         weight=Weight.MISSING,
-        summary=summary + _until(age),
+        summary=summary,
         shown=waiting_proof(waiting),
         confidence=Confidence.LOW,
     )

@@ -98,7 +98,7 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
     waits = f"{ranks_of(parts.waiting)} wait"
     # Whose GPU computes waits for no other node.
     computes = [one for one in parts.waiting if draws_power(one)]
-    if len(silent) == 1 and lost and not computes:
+    if len(silent) == 1 and lost and not computes and not world.log_moves:
         slurm = node_evidence(world, lost[0], "Slurm cannot reach it either")
         reason = "it answers neither us nor Slurm"
         down = "DOWN" in dict(world.live.node_states)[lost[0]].upper()
@@ -116,7 +116,7 @@ def _silent(world: World, parts: Parts) -> Iterable[LiveFinding]:
     quiet = world.live.log.quiet_s or 0.0
     surely = [one for one in parts.waits if "barrier" not in (one.doing.op or "barrier")]
     long = world.timed_out or quiet >= LONG_QUIET_S
-    hung = len(silent) == 1 and 2 * len(surely) > world.count > 2 and long
+    hung = len(silent) == 1 and 2 * len(surely) > world.count > 2 and long and not world.log_moves
     summary = f"{waits}, and {words} did not answer us: who is waited for cannot be seen"
     if computes:
         summary += f"; the GPUs of {ranks_of(computes)} draw the power of work"

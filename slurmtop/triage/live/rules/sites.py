@@ -78,6 +78,8 @@ def find(world: World) -> Iterable[LiveFinding]:
 
 def _may_go_on(world: World, waits: tuple[RankView, ...], *, sends: bool) -> str:
     """Why it may go on by itself, and when that can be told; empty where it cannot."""
+    if world.log_moves:
+        return "their log goes on, so they may as well"
     if sends and not late(world):
         return "their other threads use CPUs: data may be on its way"
     if any(one.doing.framework for one in waits) and not late(world):
