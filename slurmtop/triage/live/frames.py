@@ -45,6 +45,10 @@ class Phase(StrEnum):
     STARTUP = "starting up"
 
 
+#: What may well take long at one place, and is no loop because of that.
+LONG_WORK = frozenset(
+    {Phase.EVALUATION, Phase.COMPILE, Phase.CHECKPOINT, Phase.STARTUP, Phase.LOADER}
+)
 _ALL = "*"
 _C10D = "torch/distributed/distributed_c10d.py"
 
@@ -228,6 +232,13 @@ _FRAMEWORKS = (
     "accelerate/",
     "transformers/",
 )
+#: Code that only runs where ranks talk to each other.
+_AMONG_SEVERAL = (
+    "torch/nn/parallel/distributed.py",
+    "torch/distributed/fsdp/",
+    "deepspeed/runtime/zero/",
+    "megatron/core/",
+)
 #: Words in the names of functions, and libraries, that try something again and again.
 _AGAIN = ("retry", "retries", "backoff", "wait_for", "wait_until", "poll")
 _TRYING = ("tenacity/", "backoff/", "urllib3/util/retry", "botocore/retr")
@@ -303,6 +314,13 @@ def of_framework(frame: Frame) -> bool:
     """Does a library that talks in sub-groups by itself stand here?"""
     path = "/" + library_path(frame.file)
     return any(f"/{part}" in path for part in _FRAMEWORKS)
+
+
+@lru_cache(_FRAMES_KEPT)
+def among_several(frame: Frame) -> bool:
+    """Does the frame stand in code that only runs where ranks talk to each other?"""
+    path = library_path(frame.file)
+    return any(part in path for part in _AMONG_SEVERAL)
 
 
 @lru_cache(_FRAMES_KEPT)

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, Doing
-from slurmtop.triage.live.frames import Act, Phase, tries_again
+from slurmtop.triage.live.frames import LONG_WORK, Act, Phase, tries_again
 from slurmtop.triage.live.motion import Motion
 from slurmtop.triage.live.patience import (
     WATCHING_SHARE,
     ends_by_itself,
-    far_too_long,
     late,
     loading,
     long_silence,
@@ -28,24 +27,23 @@ from slurmtop.triage.live.patience import (
     threads_moved,
     threads_work,
 )
+from slurmtop.triage.live.power import (
+    draws_power,
+    is_used,
+    power_tells,
+    shows_through,
+    surely_draws,
+)
 from slurmtop.triage.live.view import ProcessView, RankView, World
 
 #: Waits of a process for itself, by its stack.
 _BY_STACK = frozenset({Act.SLEEP, Act.READ, Act.LOCK, Act.CHILD, Act.SOCKET, Act.POLL, Act.GIL})
 #: Waits that the kernel alone may tell. A lock may be a collective, and so may a socket.
 _BY_KERNEL = frozenset({Act.SLEEP, Act.READ})
-#: What may well take long at one place, and is no loop because of that.
-_LONG_WORK = frozenset(
-    {Phase.EVALUATION, Phase.COMPILE, Phase.CHECKPOINT, Phase.STARTUP, Phase.LOADER}
-)
 #: In these a main thread may wait for its own threads.
 _FOR_THREADS = frozenset({Act.LOCK, Act.POLL, Act.CHILD, Act.SOCKET})
 #: A step on GPUs takes its time: only a log quiet for so long makes a spinning rank doubtful.
 LONG_QUIET_S = 120.0
-#: GPUs that only wait for each other draw a fifth of their limit or less, whatever their use.
-WORKING_POWER = 0.4
-#: One with a low limit may draw more than that while it waits, though not so much.
-SURE_POWER = 0.6
 _STUCK_WORKER = frozenset({Act.SLEEP, Act.READ, Act.DISK, Act.STOPPED})
 
 
@@ -81,29 +79,30 @@ def parts_of(world: World) -> Parts:
     roles = [(one, role_of(world, one, watched=watched)) for one in world.ranks]
     away = [one for one, role in roles if role is Role.AWAY]
     ever = any(stands_for_ever(one.view) for one in away)
-    plain = any(_shows_through(world, one) for one in away)
+    plain = any(shows_through(world, one) for one in away)
     found: dict[Role, list[RankView]] = {role: [] for role in Role}
     waiting = sum(role in (Role.WAITS, Role.SEEMS) for _, role in roles)
     for one, told in roles:
         role = told
+        if role in (Role.WORKS, Role.OPEN) and plain and is_used(one):
+            role = _by_itself(world, one, watched)
+            role = Role.OPEN if role is Role.AWAY else role
         if role is Role.WORKS and _only_naps(one) and 2 * waiting > world.count:
             # So does who looks again and again for what does not come.
             role = Role.OPEN
-        if role is Role.WORKS and plain and draws_power(one):
-            role = _by_itself(world, one, watched)
-            role = Role.OPEN if role is Role.AWAY else role
         # All that close down spin at one place for a while, and then are gone.
         ends = one.doing.phase is Phase.TEARDOWN and not late(world)
-        warm = draws_power(one) and not plain
-        if role is Role.OPEN and _place(one.doing) in herd and not ends and not warm:
+        used = is_used(one) and not plain
+        if role is Role.OPEN and _place(one.doing) in herd and not ends and not used:
             role = Role.SEEMS
         if role is Role.OPEN and ever and one.on_others and one.motion is Motion.POLLS:
             # It waits for one that never comes: nothing has to be awaited to see that.
             role = Role.WAITS
         found[role].append(one)
-    alone = _alone_in_library(world, found)
+    alone = _alone(world, found)
     if alone is not None:
-        found[Role.SEEMS].remove(alone)
+        for those in found.values():
+            those[:] = [one for one in those if one is not alone]
         found[Role.AWAY].append(alone)
     return Parts(
         waits=tuple(found[Role.WAITS]),
@@ -114,29 +113,12 @@ def parts_of(world: World) -> Parts:
     )
 
 
-def _shows_through(world: World, away: RankView) -> bool:
-    """Is it plain that the others wait for ``away``, though GPUs of some are warm? Who is stopped
-    never comes, whatever they have still to compute, nor does who stands by the kernel's word for
-    long. Of all else the others have to be at rest for the most part, or silent for far too long.
-    """
-    if away.view.always(Act.STOPPED):
-        return True
-    if not late(world) or stands_for_ever(away.view):
-        return late(world)
-    far = far_too_long(world)
-    warm = [one for one in world.ranks if draws_power(one)]
-    # What is far too long for an answer, only the job's own pace tells, or its log.
-    comes = ends_by_itself(away) and not (far and (world.pace is not None or world.timed_out))
-    if comes or any(one.doing.phase in _LONG_WORK for one in warm):
-        return False
-    sure = [one for one in warm if _surely_draws(one)]
-    return 2 * len(sure if far else warm) < world.count
-
-
-def _alone_in_library(world: World, found: Mapping[Role, Collection[RankView]]) -> RankView | None:
-    """The only one that waits for a lock below a library that talks in groups, where all others
-    wait elsewhere: whoever it talks to there would be there as well."""
+def _alone(world: World, found: Mapping[Role, Collection[RankView]]) -> RankView | None:
+    """The only one that waits for a lock below a library that talks in groups, or for the network
+    below a line of the program, where all others wait elsewhere: whoever it talks to there would be
+    there as well."""
     those = [one for one in found[Role.SEEMS] if _in_framework(one.doing)]
+    those += [one for one in found[Role.OPEN] if _asks_by_itself(world, one)]
     others = [one for one in (*found[Role.WAITS], *found[Role.SEEMS]) if one not in those]
     if len(those) != 1 or world.count < 3 or len(others) != world.count - 1 or not late(world):
         return None
@@ -145,6 +127,15 @@ def _alone_in_library(world: World, found: Mapping[Role, Collection[RankView]]) 
     if not told or any(one.doing.act in (Act.P2P, Act.LOCK) for one in others):
         return None
     return None if threads_work(those[0].view) else those[0]
+
+
+def _asks_by_itself(world: World, one: RankView) -> bool:
+    """Does it wait for the network below a line of the program, and does nothing that it started
+    work?"""
+    doing = one.doing
+    waits = doing.by_stack and doing.act in (Act.SOCKET, Act.POLL) and _told_by_kernel_only(doing)
+    still = waits and one.motion is Motion.STILL and not is_used(one)
+    return still and not _below_unknown(world, one) and _away(world, one) is Role.AWAY
 
 
 def _in_framework(doing: Doing) -> bool:
@@ -157,14 +148,14 @@ def _in_framework(doing: Doing) -> bool:
 def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
     """``watched``: have most ranks a thread that uses a little of a CPU, whatever they do?"""
     role = _by_itself(world, one, watched)
-    if len(one.view.looks) < 2 or not world.two or not draws_power(one):
+    if len(one.view.looks) < 2 or not world.two or not is_used(one):
         return role
     # Two looks at a driver that is slow are no proof against a GPU that computes.
-    ever = stands_for_ever(one.view) and late(world) and not _surely_draws(one)
+    ever = stands_for_ever(one.view) and late(world) and not surely_draws(one)
     if role is Role.WORKS or (role is Role.AWAY and (ever or one.view.always(Act.STOPPED))):
         return role
     # Whatever its main thread waits for: that ends when its GPU has done what it is at.
-    return Role.WORKS if _power_tells(world, one) else Role.OPEN
+    return Role.WORKS if power_tells(world, one) else Role.OPEN
 
 
 def _by_itself(world: World, one: RankView, watched: bool) -> Role:
@@ -205,22 +196,7 @@ def may_spin(world: World, one: RankView) -> bool:
         return False
     if changed is not None and changed.io_grew:
         return False
-    return not _below_works(one) and not _power_tells(world, one)
-
-
-def draws_power(one: RankView) -> bool:
-    """Do its GPUs draw what they only draw at work, in every look?"""
-    return one.gpu_power is not None and one.gpu_power >= WORKING_POWER
-
-
-def _surely_draws(one: RankView) -> bool:
-    return one.gpu_power is not None and one.gpu_power >= SURE_POWER
-
-
-def _power_tells(world: World, one: RankView) -> bool:
-    """Is that power a sign of work still? A card with a low limit may draw it at a wait that never
-    ends."""
-    return draws_power(one) and (_surely_draws(one) or not far_too_long(world))
+    return not _below_works(one) and not power_tells(world, one)
 
 
 def _of_polling(world: World, one: RankView, watched: bool) -> Role:
@@ -316,7 +292,7 @@ def _loops(view: ProcessView) -> bool:
     looks = [one.doing for one in view.looks]
     busy = all(one.by_stack and one.act is Act.BUSY and one.gil is not False for one in looks)
     told = any(one.gil for one in looks)
-    return busy and told and not any(one.phase in _LONG_WORK for one in looks)
+    return busy and told and not any(one.phase in LONG_WORK for one in looks)
 
 
 def _below_works(one: RankView) -> bool:

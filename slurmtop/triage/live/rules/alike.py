@@ -8,7 +8,7 @@ from slurmtop.model.units import ago_text, plural
 from slurmtop.model.verdict import Collective, Confidence, Evidence, Missing, NextStep, State
 from slurmtop.triage.live.doing import PERHAPS_ON_OTHERS, site_text
 from slurmtop.triage.live.finding import LiveFinding, Weight, at_text, ranks_of, waiting_proof
-from slurmtop.triage.live.frames import Act
+from slurmtop.triage.live.frames import LONG_WORK, Act, among_several
 from slurmtop.triage.live.pace import wait_text
 from slurmtop.triage.live.patience import (
     LATE_S,
@@ -56,6 +56,7 @@ def _device(world: World, parts: Parts) -> LiveFinding:
     # Who waits for a GPU looks as in every long step. What the GPUs draw tells that they rest;
     # else a silence longer than any step of this job.
     rest = all(one.gpu_power is not None for one in parts.waiting) and long_silence(world)
+    rest = rest and not _at_long_work(parts)
     long = world.timed_out or (quiet is not None and quiet >= LONG_QUIET_S)
     long = long and (rest or _much_too_long(world))
     # Of a rank that was not seen the others may be waiting; tasks that never meet wait each for
@@ -86,6 +87,11 @@ def _device(world: World, parts: Parts) -> LiveFinding:
             ),
         ),
     )
+
+
+def _at_long_work(parts: Parts) -> bool:
+    """Is one that only seems to wait at what is no step: an evaluation, a checkpoint?"""
+    return any(one.doing.phase in LONG_WORK for one in parts.seems)
 
 
 def _much_too_long(world: World) -> bool:
@@ -141,6 +147,9 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     hung = len(parts.waiting) == world.count > 1
     hung = hung and not (starting or sends or comes or short)
     # Tasks that never meet wait each for its own.
+    elif _at_long_work(parts) and not late(world):
+        short = True
+        summary += f"; {until_late(world)}"
     hung = hung and not apart(world)
     if hung:
         summary += stays

@@ -13,7 +13,8 @@ from slurmtop.triage.live.finding import (
     waiting_proof,
 )
 from slurmtop.triage.live.frames import Act
-from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, draws_power, parts_of
+from slurmtop.triage.live.power import draws_power
+from slurmtop.triage.live.roles import LONG_QUIET_S, Parts, parts_of
 from slurmtop.triage.live.together import apart
 from slurmtop.triage.live.view import ProcessView, World, all_stopped
 

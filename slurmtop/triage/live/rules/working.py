@@ -28,10 +28,10 @@ from slurmtop.triage.live.patience import (
     threads_work,
     until_late,
 )
+from slurmtop.triage.live.power import draws_power
 from slurmtop.triage.live.roles import (
     Parts,
     at_work_below,
-    draws_power,
     may_loop,
     may_spin,
     parts_of,
