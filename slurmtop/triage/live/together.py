@@ -6,16 +6,8 @@ list, as it does the ranks of a training, and so does the PMI that it may bring 
 
 from slurmtop.model.process import Rung
 from slurmtop.triage.identity import Source, identity_of, slurm_identity
-from slurmtop.triage.live.frames import library_path
+from slurmtop.triage.live.frames import among_several
 from slurmtop.triage.live.view import RankView, World
-
-#: What only runs where ranks talk to each other.
-_MEETING = (
-    "torch/nn/parallel/distributed.py",
-    "torch/distributed/fsdp/",
-    "deepspeed/runtime/zero/",
-    "megatron/core/",
-)
 
 
 def apart(world: World) -> bool:
@@ -75,7 +67,5 @@ def _meets(one: RankView) -> bool:
     """Was it seen where it waits for others, or in what only runs among several?"""
     doings = [look.doing for look in one.view.looks]
     return any(
-        doing.on_others
-        or any(part in library_path(frame.file) for frame in doing.frames for part in _MEETING)
-        for doing in doings
+        doing.on_others or any(among_several(frame) for frame in doing.frames) for doing in doings
     )

@@ -22,6 +22,7 @@ from tests.triage.live.examined_power import power
 from tests.triage.live.examined_second import elsewhere
 from tests.triage.live.examined_second_well import not_a_fault
 from tests.triage.live.examined_signs import signs
+from tests.triage.live.examined_signs_of_life import signs_of_life
 from tests.triage.live.examined_third import third
 from tests.triage.live.examined_threads import threads
 from tests.triage.live.examined_well import well
@@ -44,6 +45,7 @@ CASES = (
     *anew(),
     *power(),
     *signs(),
+    *signs_of_life(),
 )
 
 #: With more nodes it is the same and takes longer.

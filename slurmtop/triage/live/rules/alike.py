@@ -106,12 +106,15 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     first = waits[0] if waits else parts.waiting[0]
     back = [one for one in parts.waiting if one.doing.act is Act.BACKWARD]
     op = visible(first.doing.op) if first.doing.op else None
+    busy = _at_something(parts)
     stays = ""
     count = plural(len(parts.waiting), "rank")
     if len(waits) == len(parts.waiting) and len(places) == 1:
         where = site_text(first.doing.site)
         at = f" at {where}" if where else ""
         summary, stays = f"all {count} wait in the same {op or 'call'}{at}", _STAYS
+    elif busy:
+        summary = f"all {count} stay where they are and use CPUs: nothing seen tells for what"
     elif not any(one.doing.by_stack for one in parts.waiting):
         summary = (
             f"all {count} wait, none was on a CPU between two looks: stacks would tell for what"
@@ -131,7 +134,7 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     unseen = world.count - len(parts.waiting)
     if unseen > 0:
         summary += f"; of {plural(unseen, 'rank')} nothing was seen"
-    sends = _sends(world, parts)
+    sends = "" if busy else _sends(world, parts)
     if sends:
         summary += f"; {sends}"
     # Seen from outside a rank whose own thread uploads waits for a lock like all others.
@@ -144,12 +147,12 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
     short = bool(parts.seems) and not long_silence(world)
     if short:
         summary += f"; {wait_text(world.pace, world.live)}"
-    hung = len(parts.waiting) == world.count > 1
-    hung = hung and not (starting or sends or comes or short)
-    # Tasks that never meet wait each for its own.
     elif _at_long_work(parts) and not late(world):
         short = True
         summary += f"; {until_late(world)}"
+    hung = len(parts.waiting) == world.count > 1
+    hung = hung and not (starting or busy or sends or comes or short)
+    # Tasks that never meet wait each for its own.
     hung = hung and not apart(world)
     if hung:
         summary += stays
@@ -167,10 +170,7 @@ def _collective(world: World, parts: Parts) -> LiveFinding:
 def _sends(world: World, parts: Parts) -> str:
     """May data be on its way, by the CPUs that they use, and until when? In words; empty where
     none is in use, or where no call takes as long as that."""
-    works = [o for o in parts.waiting if o.view.change is not None and o.view.change.works]
-    # A server at rest polls as well, for the next request.
-    if works and not any(map(_for_others, parts.waiting)):
-        return "their threads use CPUs, and nothing seen tells for what"
+    works = _with_cpu(parts)
     if _much_too_long(world):
         return ""
     if not works:
@@ -183,10 +183,23 @@ def _sends(world: World, parts: Parts) -> str:
     return f"they poll on CPUs: {_until(world)}"
 
 
+def _with_cpu(parts: Parts) -> list[RankView]:
+    return [o for o in parts.waiting if o.view.change is not None and o.view.change.works]
+
+
+def _at_something(parts: Parts) -> bool:
+    """Do they use CPUs, and does nothing tell that they wait? So does a server at rest that polls
+    for the next request, and who computes in C code, below whatever library."""
+    return bool(_with_cpu(parts)) and not any(map(_for_others, parts.waiting))
+
+
 def _for_others(one: RankView) -> bool:
-    """Does its stack tell that others, or its GPU, have to do something first?"""
-    doing = one.doing
-    return doing.on_others or doing.framework or doing.act in PERHAPS_ON_OTHERS
+    """Does its stack tell that others, or its GPU, have to do something first? What stands further
+    out tells nothing: below a library that talks to others CPUs do work of all kinds."""
+    doing, inner = one.doing, one.doing.inner
+    if doing.on_others or doing.act in PERHAPS_ON_OTHERS:
+        return True
+    return inner is not None and among_several(inner)
 
 
 def _until(world: World) -> str:

@@ -42,6 +42,8 @@ _STANDS = frozenset({Act.STOPPED, Act.DISK})
 _TAKES_TIME = frozenset({Act.SLEEP, Act.LOCK, Act.SOCKET, Act.POLL, Act.CHILD, Act.BUSY, Act.OWN})
 _PREPARES_NOTHING = frozenset({Act.SLEEP, Act.LOCK})
 _ITS_TURN_S = 300.0
+#: What is computed before the first step (an index of all data) has no pace to be measured by.
+_PREPARES_S = 3_600.0
 #: Beginnings of calls by which the first rank gives to all what it has got or made.
 _FROM_FIRST = ("broadcast", "scatter")
 _MOST_NAMED = 64
@@ -76,10 +78,10 @@ def find(world: World) -> Iterable[LiveFinding]:
         yield _perhaps(world, parts, "it may be its turn, a later look tells")
     elif behind := _behind(world, parts):
         yield _perhaps(world, parts, f"{behind}, and that may be what is waited for")
-    else:
-        yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
     elif world.log_moves and not any(no_other_end(one.view) for one in parts.away):
         yield _perhaps(world, parts, "its log goes on, so it may be at work")
+    else:
+        yield _finding(world, parts, list(parts.away), Weight.AWAY, named=whole and few)
 
 
 def _perhaps(world: World, parts: Parts, why: str) -> LiveFinding:
@@ -101,7 +103,9 @@ def may_be_its_turn(world: World, parts: Parts) -> bool:
     loads; and what only the first rank does, or the first one of a node (an upload, figures, an
     index of the data), the others await in a barrier or in a call that brings them the result."""
     quiet = world.live.log.quiet_s
-    if world.timed_out or quiet is None or quiet >= _ITS_TURN_S or not parts.waits:
+    prepares = not world.stepped and all(one.motion is Motion.LOOPS for one in parts.away)
+    most = _PREPARES_S if prepares else _ITS_TURN_S
+    if world.timed_out or quiet is None or quiet >= most or not parts.waits:
         return False
     loads = all(one.doing.act in _TAKES_TIME for one in parts.away)
     if not loads or any(one.doing.phase in _BY_PHASE for one in parts.away):
