@@ -217,9 +217,7 @@ def _gone(world: World, unseen: Sequence[int], parts: Parts) -> Iterable[LiveFin
             yield _unsure(told, parts.waiting)
             return
     if world.log_moves and not killed:
-        told = (
-            f"{who}{place} {has} no process{more}; {waits}; the log goes on: others may do its work"
-        )
+        told = f"{who}{place} {has} no process{more}; {waits}, and the log goes on"
         yield _unsure(told, parts.waiting)
         return
     reason = f"has no process{more}"
