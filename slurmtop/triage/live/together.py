@@ -9,6 +9,8 @@ from slurmtop.triage.identity import Source, identity_of, slurm_identity
 from slurmtop.triage.live.frames import among_several
 from slurmtop.triage.live.view import RankView, World
 
+#: How torch calls the thread of the process that keeps the meeting point of a group.
+_KEEPER = "pt_tcpstore"
 
 def apart(world: World) -> bool:
     """Are its ranks tasks of one srun, of which nothing shows that any ever waits for another?
@@ -21,7 +23,7 @@ def apart(world: World) -> bool:
         return False
     if all(_told_to_meet(world, one) for one in world.ranks):
         return False
-    return not any(map(_meets, world.ranks)) and sum(map(_carries, world.ranks)) < 2
+    return not any(map(_meets, world.ranks)) and not _share_one(world)
 
 
 def _told_to_meet(world: World, one: RankView) -> bool:
@@ -31,10 +33,17 @@ def _told_to_meet(world: World, one: RankView) -> bool:
     return bool(process.variable("MASTER_ADDR")) and size == str(world.count)
 
 
-def _carries(one: RankView) -> bool:
-    """Has it threads that carry data to others, or watch over that? In a group of its own they
-    mean nothing."""
-    return one.view.in_group and one.view.process.variable("WORLD_SIZE") != "1"
+def _share_one(world: World) -> bool:
+    """Have several threads that carry data, and does one alone keep the point at which they met?
+    Each task of a sweep may have a group of its own, and keeps its own then."""
+    carry = [one for one in world.ranks if one.view.in_group]
+    return len(carry) > 1 and sum(map(_keeps, carry)) == 1
+
+
+def _keeps(one: RankView) -> bool:
+    activity = one.view.looks[-1].activity
+    threads = activity.threads if activity is not None else ()
+    return any(thread.name.startswith(_KEEPER) for thread in threads)
 
 
 def _started_by_one(world: World) -> bool:

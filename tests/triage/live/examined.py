@@ -113,6 +113,7 @@ class Build:
     """Ranks of the same world that another launch has started, on nodes before these."""
     world: int | None = None
     sweep: bool = False  # No thread of a task carries data to others.
+    alone: bool = False  # Each task has a group of its own.
 
     def hosts(self) -> list[str]:
         count, first = -(-self.size // self.per), self.before // self.per
@@ -282,8 +283,14 @@ class _Node:
             first=count(base),
             second=count(base + 0.4),
             between_s=0.4,
-            threads=(main, quiet)[: 1 if a.sweep else 2],
+            threads=(main, *(() if a.sweep else (quiet, *self._keeper(a, pid)))),
         )
+
+    def _keeper(self, a: Build, pid: int) -> tuple[ThreadState, ...]:
+        """Rank 0 keeps the meeting point of its group."""
+        first = a.alone or (self.host, pid) == (a.hosts()[0], a.pid(0))
+        keeper = ThreadState(tid=pid + 6, state="S", name="pt_tcpstore_uv", wchan="ep_poll")
+        return (keeper,) if first and a.launcher in ("srun", "tasks") else ()
 
     def _stack(self, do: Do, pid: int, begun: int) -> ProcessStacks:
         calls = do.then if self.nth and do.then is not None else do.calls

@@ -125,7 +125,7 @@ def _by_srun() -> list[Case]:
                 unsaid=unsaid,
             )
         )
-        # Threads that carry data tell the same.
+        # Threads that carry data, and one that keeps the meeting point of all, tell the same.
         bare = at_pace(replace(b, launcher="tasks", stacks=False, quiet=400.0))
         out.append(case(f"tasks-{name}-stopped-bare", bare, HU, None, {3}))
     faults = {
@@ -149,7 +149,7 @@ def _by_srun() -> list[Case]:
         *out,
         case("sbatch-gone-bare", _with_env(dead, **told), HU, None, {3}),
         # Each task of a sweep may have a group of its own.
-        case("sweep-of-groups-of-one", _with_env(alone, WORLD_SIZE="1"), W),
+        case("sweep-of-groups-of-one", _with_env(replace(alone, alone=True), WORLD_SIZE="1"), W),
     ]
 
 

@@ -10,6 +10,7 @@ from slurmtop.model.verdict import Culprit, State, Verdict
 from slurmtop.triage.why import explain_job
 from tests.triage.live.examined_alone import alone
 from tests.triage.live.examined_anew import anew
+from tests.triage.live.examined_apart import apart
 from tests.triage.live.examined_at_work import at_work
 from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
@@ -46,6 +47,7 @@ CASES = (
     *power(),
     *signs(),
     *signs_of_life(),
+    *apart(),
 )
 
 #: With more nodes it is the same and takes longer.
