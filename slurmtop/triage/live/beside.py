@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slurmtop.model.verdict import Confidence, Evidence, State
+from slurmtop.triage.live.at_rest import is_at_rest
 from slurmtop.triage.live.finding import LiveFinding, Weight
 from slurmtop.triage.live.frames import Act
 from slurmtop.triage.live.patience import ends_by_itself, late
@@ -42,11 +43,19 @@ def settled(found: Sequence[Found]) -> list[tuple[World, LiveFinding]]:
 
 def _weighed(one: tuple[World, LiveFinding], found: Sequence[Found]) -> tuple[World, LiveFinding]:
     world, finding = one
+    if finding.state is State.HUNG and _may_rest(world, found):
+        return world, _in_doubt(finding, "so does a server at rest, and a request would tell")
     if any(_may_serve(other, one) for other in found):
         return world, _in_doubt(finding, "another launch of the job may be what it waits for")
     if any(_goes_on_without(other, one) for other in found):
         return world, _in_doubt(finding, "another launch of the job is at work meanwhile")
     return one
+
+
+def _may_rest(world: World, found: Sequence[Found]) -> bool:
+    """Is it a server at rest? Steps in a log are those of another launch, where there is one."""
+    alone = len(found) == 1
+    return not (world.timed_out or (alone and world.stepped)) and is_at_rest(world)
 
 
 def _with(finding: LiveFinding, sides: Sequence[tuple[World, LiveFinding]]) -> LiveFinding:
@@ -73,7 +82,11 @@ def _is_side(one: tuple[World, LiveFinding], other: Found) -> bool:
         return False
     if world.count == 1:
         return _moves(other)
-    if other[0].count <= world.count or not _is_group(other[0]):
+    if not _is_group(other[0]):
+        return False
+    if is_at_rest(world) and _moves(other):
+        return True
+    if other[0].count <= world.count:
         return False
     if not finding.culprits:
         return not _too_long(world)
@@ -81,12 +94,18 @@ def _is_side(one: tuple[World, LiveFinding], other: Found) -> bool:
 
 
 def _goes_on_without(other: Found, one: tuple[World, LiveFinding]) -> bool:
-    """Is a larger launch at work while this one stands still? Who sleeps, and ranks that all wait,
-    may do so on purpose; of who is stopped a silence tells whether the job needs it."""
+    """Is a launch at work that is as large, while this one stands still? Ranks that all wait, or
+    for one to which something may yet come, may do so for as long as that goes on, if the log tells
+    of no hang. Beside a larger one who sleeps may do so on purpose as well; of who is stopped a
+    silence tells whether the job needs it."""
     world, finding = one
-    if other[0] is world or not _stands_beside(one, other):
+    if other[0] is world or not _stands_beside(one, other) or world.timed_out:
         return False
-    if other[0].count <= world.count or not _is_group(other[0]) or not _moves(other):
+    if other[0].count < world.count or not _is_group(other[0]) or not _moves(other):
+        return False
+    if _may_come(world, finding):
+        return True
+    if other[0].count == world.count:
         return False
     if not finding.culprits:
         return True
@@ -101,10 +120,18 @@ def _may_serve(other: Found, one: tuple[World, LiveFinding]) -> bool:
     group = _is_group(other[0])
     if not (group or _has_gpus(other[0])):
         return False
-    away = parts_of(world).away
     if finding.culprits:
-        return bool(away) and all(map(ends_by_itself, away))
+        return _may_come(world, finding)
     return group or _moves(other)
+
+
+def _may_come(world: World, finding: LiveFinding) -> bool:
+    """Does each rank that is away, or named, wait for what comes sooner or later? One without a
+    process, or a node, waits for nothing."""
+    named = {(one.host, one.pid) for one in finding.culprits}
+    those = [one for one in world.ranks if (one.host, one.view.pid) in named]
+    away = parts_of(world).away
+    return len(those) == len(named) and all(map(ends_by_itself, (*those, *away)))
 
 
 def _stands(world: World) -> bool:

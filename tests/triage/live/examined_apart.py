@@ -1,11 +1,14 @@
-"""Who waits for nobody of the job: tasks with a group of their own."""
+"""Who waits for nobody of the job: tasks with a group of their own, and servers at rest."""
 
 from dataclasses import replace
 
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, spins, waits
-from tests.triage.live.examined_case import Case, case
-from tests.triage.live.examined_well import W
+from tests.triage.live.examined_beside import two
+from tests.triage.live.examined_case import Case, at_pace, case
+from tests.triage.live.examined_hangs import MISSING, STOPPED, H
+from tests.triage.live.examined_launches import SERVER
+from tests.triage.live.examined_well import COLD, FORWARDS, HOT, W
 
 _GONE = Do(gone=True)
 _VLLM = spins(
@@ -16,11 +19,32 @@ _VLLM = spins(
     "gen.py:60 <module>",
 )
 _ZERO = spins("@deepspeed/runtime/engine.py:2100 step", "ft.py:80 main", "ft.py:90 <module>")
+_API = waits(
+    "%selectors.py:468 select",
+    "%asyncio/base_events.py:1898 _run_once",
+    "%asyncio/base_events.py:608 run_forever",
+    "@uvicorn/server.py:65 run",
+    "serve.py:9 <module>",
+    wchan="ep_poll",
+    cpu=0.0,
+)
+#: A request that is being answered: within the model, one waits for the others.
+_ANSWERS = waits(
+    f"{c.C10D}:2709 all_reduce",
+    c.LOGGER,
+    "@vllm/distributed/parallel_state.py:300 all_reduce",
+    "@torch/nn/modules/module.py:1747 _call_impl",
+    "@vllm/worker/worker_base.py:80 start_worker_execution_loop",
+    "serve.py:3 <module>",
+    cpu=0.0,
+)
+_OWN_API = waits("api.py:31 recv", "api.py:50 <module>", wchan="inet_csk_accept", cpu=0.0)
+_UP = "INFO: Application startup complete.\n"
 
 
 def apart() -> list[Case]:
     """All of it."""
-    return [*_sweeps()]
+    return [*_sweeps(), *_servers_beside(), *_servers_alone()]
 
 
 def _sweeps() -> list[Case]:
@@ -46,4 +70,45 @@ def _sweeps() -> list[Case]:
         case("group-of-its-own-deepspeed-done", replace(tune, odd={2: _GONE}), W),
         case("group-of-its-own-deepspeed-reads", replace(tune, odd={2: pipe}), W),
         case("group-of-its-own-node-down", down, W),
+    ]
+
+
+def _servers_beside() -> list[Case]:
+    """A server at rest beside a training at work whose log is quiet."""
+    train = Build(size=8, usual=FORWARDS, gpu=HOT, quiet=2400.0)
+    long = replace(train, quiet=9000.0)
+    rests = Build(size=8, usual=SERVER, step="1", launcher="srun", port=1234, pid0=70_000)
+    api = replace(rests, size=4, odd={0: _API})
+    evals = replace(train, usual=c.BARRIER, odd={0: c.EVAL})
+    own = replace(rests, size=4, odd={0: _OWN_API})
+    stops = replace(api, odd={0: _API, 2: STOPPED})
+    sleeps = replace(train, usual=c.REDUCE, odd={3: c.SLEEPS}, gpu=None)
+    dead = replace(sleeps, odd={3: _GONE})
+    other = replace(rests, usual=FORWARDS)
+    return [
+        case("api-beside-eight-at-work-40min", at_pace(two(train, api)), W),
+        case("api-beside-eight-at-work-2h", two(long, api), W),
+        case("api-beside-an-evaluation-40min", at_pace(two(evals, api)), W),
+        case("own-api-beside-eight-at-work-40min", at_pace(two(train, own)), W),
+        case("server-of-8-beside-8-at-work-40min", at_pace(two(train, rests)), W),
+        case("server-of-8-beside-8-at-work-2h", two(long, rests), W),
+        case("stopped-in-a-server-late", at_pace(two(train, stops)), H, None, {2}, True),
+        case("api-beside-a-hang", at_pace(two(sleeps, api)), H, None, {3}, True),
+        case("asleep-beside-as-many-at-work", at_pace(two(sleeps, other)), H, None, {3}, True),
+        case("dead-beside-as-many-at-work", at_pace(two(dead, other)), H, MISSING, {3}, True),
+    ]
+
+
+def _servers_alone() -> list[Case]:
+    alone = Build(size=4, usual=SERVER, text=_UP, quiet=25.0)
+    api = replace(alone, odd={0: _API}, quiet=420.0)
+    answers = replace(alone, usual=_ANSWERS, quiet=2400.0)
+    return [
+        case("server-alone-at-rest", alone, W),
+        case("server-alone-at-rest-for-hours", replace(alone, quiet=9000.0), W),
+        case("server-alone-at-rest-gpus-cold", replace(alone, gpu=COLD, quiet=9000.0), W),
+        case("api-alone-at-rest", api, W),
+        case("api-alone-stopped", replace(api, odd={0: _API, 2: STOPPED}), H, None, {2}, True),
+        case("server-alone-that-lost-one", replace(api, odd={0: _API, 2: _GONE}), H, None, {2}),
+        case("server-alone-in-the-midst-of-a-request", answers, H),
     ]

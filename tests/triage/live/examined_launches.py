@@ -22,7 +22,7 @@ _STOPPED = Do(calls=stack("debug.py:3 <module>"), state="T", wchan="do_signal_st
 _NFS = replace(_STOPPED, state="D", wchan="rpc_wait_bit_killable")
 _TRAIN = Build(size=8, usual=FORWARDS, quiet=60.0)
 _BARE = replace(FORWARDS, state="S", wchan="x", cpu=0.5, wakes=50.0)
-_SERVER = waits(
+SERVER = waits(
     f"{c.C10D}:2709 broadcast_object_list",
     c.LOGGER,
     "@vllm/distributed/parallel_state.py:300 broadcast_object",
@@ -137,15 +137,15 @@ def _side_programs() -> tuple[Case, ...]:
             _beside(replace(_TRAIN, usual=c.REDUCE, grew=True, quiet=1.0), _STOPPED),
             _WELL,
         ),
-        case("server-at-rest-beside", _beside(_TRAIN, _SERVER, 4), _WELL),
+        case("server-at-rest-beside", _beside(_TRAIN, SERVER, 4), _WELL),
         case(
             "server-at-rest-beside-bare",
-            _beside(replace(_TRAIN, usual=_BARE, stacks=False), _SERVER, 4, stacks=False),
+            _beside(replace(_TRAIN, usual=_BARE, stacks=False), SERVER, 4, stacks=False),
             _WELL,
         ),
         case(
             "larger-server-at-rest-beside",
-            _beside(replace(_TRAIN, size=4), _SERVER, 8),
+            _beside(replace(_TRAIN, size=4), SERVER, 8),
             _WELL,
         ),
         case(
@@ -171,7 +171,7 @@ def _side_programs() -> tuple[Case, ...]:
         ),
         case(
             "stopped-rank-beside-a-server-at-rest",
-            _beside(Build(size=4, usual=c.REDUCE, odd={2: _STOPPED}), _SERVER, 8),
+            _beside(Build(size=4, usual=c.REDUCE, odd={2: _STOPPED}), SERVER, 8),
             "hung",
             ("process-stopped",),
             {2},
