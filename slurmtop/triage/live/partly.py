@@ -26,7 +26,13 @@ def is_partly(job: Job | None, world: World) -> bool:
     hosts = {host.partition(".")[0] for host in world.live.hosts}
     meets = {one.view.process.variable("MASTER_ADDR") for one in world.ranks}
     names = {name.partition(".")[0] for name in meets if name and _is_name(name)}
-    return bool(names) and not names & hosts
+    return bool(names) and not names & hosts and not any(map(_with_first, world.ranks))
+
+
+def _with_first(one: RankView) -> bool:
+    """Does rank 0 belong to its node? Then the meeting point is there, by whatever name: a node may
+    have one for each of its networks."""
+    return one.rank is not None and one.rank == (one.told.local_rank or 0)
 
 
 def _per_node(one: RankView) -> int | None:

@@ -1,7 +1,11 @@
-"""Who waits for nobody of the job: tasks with a group of their own, and servers at rest."""
+"""Who waits for nobody of the job: tasks with a group of their own, and servers at rest. And a
+meeting point by another name of its node."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from slurmtop.model.facts import JobFacts
+from slurmtop.model.probe import NodeProbe
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, spins, waits
 from tests.triage.live.examined_beside import two
@@ -44,7 +48,7 @@ _UP = "INFO: Application startup complete.\n"
 
 def apart() -> list[Case]:
     """All of it."""
-    return [*_sweeps(), *_servers_beside(), *_servers_alone()]
+    return [*_sweeps(), *_servers_beside(), *_servers_alone(), *_other_names()]
 
 
 def _sweeps() -> list[Case]:
@@ -111,4 +115,42 @@ def _servers_alone() -> list[Case]:
         case("api-alone-stopped", replace(api, odd={0: _API, 2: STOPPED}), H, None, {2}, True),
         case("server-alone-that-lost-one", replace(api, odd={0: _API, 2: _GONE}), H, None, {2}),
         case("server-alone-in-the-midst-of-a-request", answers, H),
+    ]
+
+
+def _by_other_name(build: Build) -> Callable[[], JobFacts]:
+    """``MASTER_ADDR`` is the name of the fast network's port of the first node; how many tasks the
+    step has is not told."""
+
+    def renamed(probe: NodeProbe) -> NodeProbe:
+        look = probe.processes
+        assert look is not None
+        those = []
+        for one in look.processes:
+            env = dict(one.env or ())
+            env.pop("SLURM_STEP_NUM_TASKS", None)
+            if "MASTER_ADDR" in env:
+                env["MASTER_ADDR"] = "gpu01i"
+            those.append(replace(one, env=tuple(sorted(env.items())) if one.env else one.env))
+        return replace(probe, processes=replace(look, processes=tuple(those)))
+
+    def made() -> JobFacts:
+        facts = build.facts()
+        assert facts.live is not None
+        samples = tuple(
+            replace(one, probes=tuple(map(renamed, one.probes))) for one in facts.live.samples
+        )
+        return replace(facts, live=replace(facts.live, samples=samples))
+
+    return at_pace(made)
+
+
+def _other_names() -> list[Case]:
+    dead = Build(size=8, usual=c.REDUCE, odd={3: _GONE}, quiet=2400.0)
+    srun = replace(dead, launcher="srun")
+    first = replace(srun, odd={0: _GONE})
+    return [
+        case("other-name-dead-torchrun", _by_other_name(dead), H, MISSING, {3}, True),
+        case("other-name-dead-srun", _by_other_name(srun), H, MISSING, {3}, True),
+        case("other-name-dead-first", _by_other_name(first), H, MISSING, {0}, True),
     ]

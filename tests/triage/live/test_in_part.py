@@ -55,7 +55,8 @@ def test_also_not_where_its_nodes_have_room() -> None:
 
 
 def test_a_meeting_point_on_a_node_of_another_job_is_a_larger_world() -> None:
-    looked = live([*waiters(0, 1, host="gpu11"), *waiters(2, host="gpu12")], agents=False)
+    """Rank 0 is there as well."""
+    looked = live([*waiters(1, 2, host="gpu11"), *waiters(3, host="gpu12")], agents=False)
     verdict = judged(facts(looked))
     assert not verdict.culprits
     assert verdict.state is State.UNKNOWN, verdict.summary
