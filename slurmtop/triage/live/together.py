@@ -12,6 +12,7 @@ from slurmtop.triage.live.view import RankView, World
 #: How torch calls the thread of the process that keeps the meeting point of a group.
 _KEEPER = "pt_tcpstore"
 
+
 def apart(world: World) -> bool:
     """Are its ranks tasks of one srun, of which nothing shows that any ever waits for another?
 
