@@ -181,7 +181,7 @@ def parse_manifest(data: bytes) -> Manifest:
             },
         )
     except _BROKEN as error:
-        raise BundleError(f"its manifest cannot be read ({type(error).__name__})") from error
+        raise BundleError("its manifest is torn, or somebody changed it") from error
 
 
 def _sum(form: Any, name: str) -> str:

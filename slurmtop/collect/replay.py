@@ -133,17 +133,20 @@ class ReplayRunner:
         return answer
 
     def _session(self) -> tuple[bytes, datetime, Who | None]:
+        place = self._folder / SESSION
         try:
             with self._open(SESSION) as file:
                 session = bounded_json.loads(file.read(_MOST_SESSION_BYTES))
-            if session["schema"] != SCHEMA:
-                raise ValueError(f"{self._folder} is a recording of another version.")
-            mark, at = session["mark"].encode("ascii"), _time(session["started_at"])
-            return mark, at, _who(session.get("uid"), session.get("user"))
+            if session["schema"] == SCHEMA:
+                mark, at = session["mark"].encode("ascii"), _time(session["started_at"])
+                return mark, at, _who(session.get("uid"), session.get("user"))
         except FileNotFoundError:
             raise ValueError(f"{self._folder} holds no recording: no {SESSION} in it.") from None
-        except (KeyError, TypeError, AttributeError, UnicodeError) as error:
-            raise ValueError(f"{self._folder / SESSION} cannot be read: {error}.") from error
+        except TooMuch as error:
+            raise ValueError(f"{place} holds {error}.") from error
+        except _BROKEN as error:
+            raise ValueError(f"{place} is torn, or somebody changed it.") from error
+        raise ValueError(f"{self._folder} is a recording of another version.")
 
     def _open(self, name: str) -> IO[bytes]:
         if self._held is None:

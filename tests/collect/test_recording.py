@@ -403,10 +403,17 @@ async def test_a_torn_or_broken_line_costs_only_itself(tape: Tape) -> None:
 def test_a_folder_without_a_recording_says_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no recording"):
         ReplayRunner(tmp_path)
-    for text in ("{}", "[]", "not json", '{"schema": "other/1"}'):
-        (tmp_path / "session.json").write_text(text)
-        with pytest.raises(ValueError):
-            ReplayRunner(tmp_path)
+    (tmp_path / "session.json").write_text('{"schema": "other/1"}')
+    with pytest.raises(ValueError, match="of another version"):
+        ReplayRunner(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", "not json", "9" * 9_000, "[" * 200_000])
+def test_a_session_that_is_none_is_refused_in_our_own_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "session.json").write_text(text)
+    with pytest.raises(ValueError) as told:
+        ReplayRunner(tmp_path)
+    assert str(told.value) == f"{tmp_path}/session.json is torn, or somebody changed it."
 
 
 async def test_a_full_disk_stops_the_recording_and_nothing_else(
