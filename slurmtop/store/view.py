@@ -44,14 +44,19 @@ def _no_problem(_job: Job) -> bool:
 class JobView:
     """``update`` takes in a book; ``rows`` are ready to be painted.
 
-    ``problem`` says whether a job needs somebody (the ``!`` key); ``expand`` reads host
-    lists for ``node:``.
+    ``problem`` says whether a job needs somebody (the ``!`` key) by its record, ``suspect`` by
+    what else is known, asked each time; ``expand`` reads host lists for ``node:``.
     """
 
     def __init__(
-        self, *, problem: Callable[[Job], bool] = _no_problem, expand: Expand = no_expand
+        self,
+        *,
+        problem: Callable[[Job], bool] = _no_problem,
+        suspect: Callable[[Job], bool] = _no_problem,
+        expand: Expand = no_expand,
     ) -> None:
         self._problem = problem
+        self._suspect = suspect
         self._expand = expand
         self._version: int | None = None
         self._now: datetime | None = None
@@ -132,6 +137,7 @@ class JobView:
         self._rows = None
 
     def set_problems_only(self, yes: bool) -> None:
+        """Also where ``suspect`` says something else than before."""
         self.problems_only = yes
         self._rows = None
 
@@ -320,9 +326,9 @@ class JobView:
 
     def _visible(self) -> list[Entry]:
         entries = self._ordered()
-        query, problem = self.query, self._problem
+        query, problem, suspect = self.query, self._problem, self._suspect
         if self.problems_only:
-            entries = [entry for entry in entries if _is_problem(entry, problem)]
+            entries = [e for e in entries if _is_problem(e, problem) or suspect(e.job)]
         if not query:
             return entries
         for entry in entries:

@@ -32,6 +32,7 @@ from slurmtop.ui.messages import (
     QueueChanged,
     RefreshAsked,
     SecondPassed,
+    SuspectsChanged,
 )
 from slurmtop.ui.nodes_feed import NodesFeed
 from slurmtop.ui.present.health import HealthWords
@@ -78,9 +79,12 @@ class SlurmtopApp(ThemedApp):
         return self.feed.book
 
     def last_verdict(self, key: JobKey, verdict: Verdict | None) -> None:
-        """Remember whether a job is a suspect: what is known of one is saved before it is ended."""
-        if verdict is not None:
-            (self.suspects.add if is_suspect(verdict) else self.suspects.discard)(key)
+        """Remember whether a job is a suspect: it needs somebody, and what is known of it is saved
+        before it is ended."""
+        if verdict is None or is_suspect(verdict) == (key in self.suspects):
+            return
+        (self.suspects.add if is_suspect(verdict) else self.suspects.discard)(key)
+        self.tell_screens(SuspectsChanged)
 
     @property
     def health(self) -> SourceHealth:

@@ -22,6 +22,11 @@ class HealthChanged(Message, bubble=False):
         self.health = health
 
 
+class SuspectsChanged(Message, bubble=False):
+    """A verdict said of a job that something is wrong with it, or no longer; see
+    ``app.suspects``."""
+
+
 class GpusChanged(Message, bubble=False):
     """Nodes had news of their GPUs; ``app.gpus.book`` holds them."""
 

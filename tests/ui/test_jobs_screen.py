@@ -12,6 +12,7 @@ from slurmtop.model.facts import JobFacts
 from slurmtop.model.ids import JobKey
 from slurmtop.model.job import AccountingRecord, Job
 from slurmtop.model.snapshot import SourceHealth, Trouble
+from slurmtop.model.verdict import Confidence, State, Verdict
 from slurmtop.ui.app import SlurmtopApp
 from slurmtop.ui.screens.confirm import ConfirmScreen
 from slurmtop.ui.screens.jobs import JobsScreen
@@ -515,6 +516,26 @@ async def test_problems_only() -> None:
         keys = {row.key.id for row in jobs_screen(app).view.rows}
         assert keys == {"4724", "500_14"}
         assert "only problems" in screen_text(app)
+
+
+async def test_what_a_verdict_of_this_session_called_hung_needs_somebody() -> None:
+    hung = make_job("4711")
+    bench = Bench()
+    app = bench.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await bench.answer(pilot, [hung, make_job("4712")])
+        await pilot.press("exclamation_mark")
+        for state, seen in ((State.HUNG, "4711"), (State.HEALTHY, ""), (State.FAILED, "4711")):
+            app.last_verdict(hung.key, verdict_of(state))
+            await pilot.pause()
+            assert " ".join(row.key.id for row in jobs_screen(app).view.rows) == seen
+        # What is over says itself how it ended.
+        await bench.answer(pilot, [make_job("4711", "COMPLETED"), make_job("4712")])
+        assert "Nothing needs you" in screen_text(app)
+
+
+def verdict_of(state: State) -> Verdict:
+    return Verdict(job=None, state=state, confidence=Confidence.HIGH, summary="")
 
 
 async def test_no_problem_is_said() -> None:

@@ -9,13 +9,20 @@ from textual.binding import BindingType
 from slurmtop.control.actions import Target
 from slurmtop.control.outcome import Outcome, Result
 from slurmtop.model.ids import JobKey
+from slurmtop.model.job import Job
 from slurmtop.parse.slurm.hostlist import hosts_or_text
 from slurmtop.store.query import parse_query
 from slurmtop.store.rows import SORTS, Row
 from slurmtop.store.view import JobView
 from slurmtop.ui.actions_flow import Selection
 from slurmtop.ui.bindings import bindings_for
-from slurmtop.ui.messages import GpusChanged, HealthChanged, QueueChanged, SecondPassed
+from slurmtop.ui.messages import (
+    GpusChanged,
+    HealthChanged,
+    QueueChanged,
+    SecondPassed,
+    SuspectsChanged,
+)
 from slurmtop.ui.present import header as head
 from slurmtop.ui.present import jobs as present
 from slurmtop.ui.present.gpu_use import use_span
@@ -49,7 +56,9 @@ class JobsScreen(ListingScreen, ActingScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.view = JobView(problem=present.needs_somebody, expand=hosts_or_text)
+        self.view = JobView(
+            problem=present.needs_somebody, suspect=self._is_suspect, expand=hosts_or_text
+        )
         self._layout: tuple[tuple[int, bool, int, bool, int], present.Layout] | None = None
         self._id_cells = 6
         self._priority_cells = present.PRIO_WIDTH
@@ -79,6 +88,15 @@ class JobsScreen(ListingScreen, ActingScreen):
             self.show()
         else:
             self._refresh_head()
+
+    def on_suspects_changed(self, event: SuspectsChanged) -> None:
+        if self.view.problems_only:
+            self.view.set_problems_only(True)
+            self.show()
+
+    def _is_suspect(self, job: Job) -> bool:
+        """Did the last verdict say so? Of a job that is over its record says it."""
+        return not job.state.ended and job.key in self.tool.suspects
 
     def on_health_changed(self, event: HealthChanged) -> None:
         words = self._health()
