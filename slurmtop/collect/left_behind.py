@@ -32,6 +32,7 @@ _WHY_NOT_READ = {
     Content.CODE: "it is a script or source code, not what a run said",
     Content.BUNDLE: A_BUNDLE,
     Content.SAVED: "it is of a bundle or recording that slurmtop saved, not what a run said",
+    Content.PRINTED: "it is what slurmtop printed, not what a run said",
 }
 _ON_STDIN = "put it into a file and name that"
 _ZSTD_BUNDLE = f"{A_BUNDLE}, once it is unpacked (zstd -d)"
@@ -260,7 +261,9 @@ async def _read_stdin(stdin: AsyncIterator[bytes]) -> Traces:
     except CannotUnpack as error:
         trouble = str(error)
     if kind in OURS:
-        why = f"{_WHY_NOT_READ[kind]}: {_ON_STDIN}"
+        why = _WHY_NOT_READ[kind]
+        if kind is not Content.PRINTED:
+            why += f": {_ON_STDIN}"
         return Traces((Source(name=STDIN, status=LogStatus.NOT_A_FILE, why=why, size=seen),))
     return _with_trouble(await sink.finish(seen), trouble)
 

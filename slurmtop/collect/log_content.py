@@ -9,6 +9,7 @@ import io
 import re
 from enum import StrEnum
 
+from slurmtop.collect.printed import is_printed
 from slurmtop.parse.logs.raws import MARKED, wide_name
 
 #: So much of the start of a file decides.
@@ -70,11 +71,13 @@ class Content(StrEnum):
     """A bundle as one archive."""
     SAVED = "saved"
     """One of the files that slurmtop saves: of a bundle, or of a recording."""
+    PRINTED = "printed"
+    """What slurmtop said of a run, as it prints it."""
     EMPTY = "empty"
 
 
 PACKED = frozenset({Content.GZIP, Content.ZSTD})
-OURS = frozenset({Content.BUNDLE, Content.SAVED})
+OURS = frozenset({Content.BUNDLE, Content.SAVED, Content.PRINTED})
 NO_PLAIN_TEXT = PACKED | OURS | {Content.BINARY, Content.CODE}
 
 
@@ -101,6 +104,8 @@ def content_of(start: bytes) -> Content:
         return Content.EMPTY
     if _is_binary(sample) or _SAFETENSORS.match(start):
         return Content.BINARY
+    if is_printed(start):
+        return Content.PRINTED
     if sample.startswith(b"#!") or len(_CODE_LINE.findall(sample)) >= _CODE_LINES:
         return Content.CODE
     return Content.TEXT
