@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -33,10 +34,13 @@ if TYPE_CHECKING:
 _WIDTH = 80
 #: As :data:`slurmtop.collect.left_behind.STDIN`.
 STDIN = "-"
+#: By its number, as ``<(zcat a.gz)`` makes one; without: standard input.
+_OPEN_FILE = re.compile(r"/dev/stdin|/(?:dev|proc/self)/fd/([0-9]{1,9})")
 
 
 def run(options: Options) -> int:
     """Print the answer. 0 fine, 1 nothing could be read, 2 a problem was found."""
+    options = dataclasses.replace(options, paths=tuple(map(_as_stdin, options.paths)))
     paths = options.paths
     if any(not path or "\0" in path for path in paths):
         raise UsageError("triage wants paths; an empty one is none; see slurmtop triage --help")
@@ -50,6 +54,17 @@ def run(options: Options) -> int:
         raise UsageError("standard input can be read once: give - once")
     _check_save(options)
     return run_to_end(_job(options, jobs[0]) if jobs else _files(options))
+
+
+def _as_stdin(path: str) -> str:
+    """Files are opened in a helper, which has none of the shell's open files: standard input is
+    read here, by whatever name, and others cannot be."""
+    found = _OPEN_FILE.fullmatch(path)
+    if found is None:
+        return path
+    if found[1] in (None, "0"):
+        return STDIN
+    raise UsageError(f"{path} is a pipe or file of this shell alone: … | slurmtop triage -")
 
 
 def _check_save(options: Options) -> None:

@@ -183,6 +183,22 @@ def test_standard_input_from_a_file_and_an_empty_one(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["state"] == "unknown"
 
 
+@pytest.mark.parametrize("name", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+def test_standard_input_by_another_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "x.out"
+    path.write_text(TIME_LIMIT)
+    run = [sys.executable, "-m", "slurmtop", "triage", name]
+    with path.open() as file:
+        assert subprocess.run(run, stdin=file, capture_output=True, check=False).returncode == 2
+
+
+def test_another_open_file_of_the_shell_is_told_what_reads_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, _, err = told(capsys, "/dev/fd/63")
+    assert (status, "| slurmtop triage -" in err) == (64, True)
+
+
 def test_the_middle_of_a_long_file_is_told_with_the_command_that_reads_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
