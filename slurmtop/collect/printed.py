@@ -9,7 +9,9 @@ import re
 
 _STATES = b"PENDING|HUNG|FAILED|SLOW|RECOVERING|HEALTHY|IDLE|UNKNOWN"
 _REPORT_HEAD = rb"(?:job [^\n]{1,200}: )?(?:" + _STATES + rb")(?:  [a-z0-9-]{1,60})?"
-_CHAT_HEAD = rb"(?:job [^\n,]{1,200}|files), (?:cluster [^\n,]{1,80}, )?state [a-z]{1,20}, [^\n]{1,90}"
+_CHAT_HEAD = (
+    rb"(?:job [^\n,]{1,200}|files), (?:cluster [^\n,]{1,80}, )?state [a-z]{1,20}, [^\n]{1,90}"
+)
 _LABELS = b"what|who|since|proof|but|unread|do|by"
 _DAY = rb"-- [0-9]{4}-[0-9]{2}-[0-9]{2}(?: \(UTC\))?"
 _CLOCK = rb"[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}[ ~]"
@@ -23,7 +25,7 @@ _BEGINS = re.compile(
     rb"|%b\n" % (_REPORT_HEAD, _CHAT_HEAD, _DAY, _CLOCK, _UNTIMED)
 )
 _LINE = re.compile(
-    rb"(?: {2}[^\n]*|%b|who|proof|against it|not read|sources|what now|where the ranks stand \([^\n]*"
+    rb"(?: {2}[^\n]*|%b|who|proof|against it|not read|sources|what now|where the ranks stand.*"
     rb"|(?:%b) [^\n]*|(?:%b): [^\n]*|%b|%b[^\n]*|slurmtop: [^\n]*)?\Z"
     % (_REPORT_HEAD, _LABELS, _LABELS, _CHAT_HEAD, _CLOCK)
 )

@@ -19,6 +19,10 @@ from itertools import pairwise
 from typing import Any
 
 from slurmtop.parse.mask_rules import (
+    COLOUR,
+    COLOUR_HINTS,
+    GLUED,
+    ID_AND_SECRET,
     KEY_LIKE,
     LINE,
     MAKERS,
@@ -43,11 +47,12 @@ from slurmtop.parse.mask_rules import (
     TOKEN,
     TOKEN_HINTS,
     TOKENS,
-    TRIGGER,
+    VALUE_FIRST,
     VOCABULARY,
     VOCABULARY_TOKEN,
 )
 from slurmtop.parse.mask_rules import MARK as MARK
+from slurmtop.parse.mask_trigger import TRIGGER
 
 _Match = re.Match[bytes]
 #: What stands in place of a match, and where the search goes on (it may take in a next line).
@@ -141,6 +146,8 @@ def _mask_named(spare: Callable[[bytes], bool], but: re.Pattern[bytes] | None = 
             torn = QUOTED_REST.match(match.string, end)
             if torn is not None:
                 rest, end = torn[1] + MARK, torn.end()
+            while (more := GLUED.match(match.string, end)) is not None:
+                rest, end = rest + more["quotes"] + MARK, more.end()
         return match["name"] + match["sep"] + opening + MARK + rest, end
 
     return handle
@@ -204,10 +211,12 @@ def _is_not_random(value: bytes) -> bool:
 
 #: What a rule needs to see at all, its pattern, and what to do with a match.
 _RULES: tuple[tuple[Sequence[bytes], re.Pattern[bytes], _Handler], ...] = (
+    ([b"akia", b"asia"], ID_AND_SECRET, _mask_value),
     (TOKEN_HINTS, TOKEN, _mask_token),
     *((hints, shape, _mask_value) for hints, shape in SHAPES),
     *((hints, shape, _mask_but_words) for hints, shape in SHAPES_BUT_WORDS),
     *((hints, shape, _mask_but_words) for hints, shape in SHAPES_IN_BRACKETS),
+    ([b"value"], VALUE_FIRST, _mask_value),
     *((hints, shape, _mask_if(_is_not_random)) for hints, shape in SHAPES_IF_RANDOM),
     ([b"pass"], PASSWORD_LINE, _mask_if(_is_nothing)),
     ([b"pass", b"secret", b"pwd"], NAMED_PASSWORD, _mask_named(_is_nothing)),
@@ -303,12 +312,34 @@ def _window_end(lowered: bytes, at: int) -> int:
 
 
 def mask(data: bytes) -> bytes:
-    """``data`` with every secret replaced by :data:`MARK`; other bytes as they were."""
+    """``data`` with every secret replaced by :data:`MARK`; other bytes as they were, but that a
+    line with a secret in it loses its colours."""
+    look = _mask_coloured if any(hint in data for hint in COLOUR_HINTS) else _mask_once
     while True:
-        masked = _mask_once(data)
+        masked = look(data)
         if masked == data:
             return masked
         data = masked
+
+
+def _mask_coloured(data: bytes) -> bytes:
+    """As the eye reads it: colours end a word where others touch it, and cut none in pieces."""
+    return _mask_beside(_mask_beside(data, _A_COLOUR), b"")
+
+
+#: A byte that stands in no word, in the place of each.
+_A_COLOUR = b"\x1b"
+
+
+def _mask_beside(data: bytes, instead: bytes) -> bytes:
+    plain = COLOUR.sub(instead, data)
+    masked = _mask_once(plain)
+    if masked == plain:
+        return data
+    lines = zip(data.split(b"\n"), plain.split(b"\n"), masked.split(b"\n"), strict=True)
+    return b"\n".join(
+        line if was == now else now.replace(_A_COLOUR, b"") for line, was, now in lines
+    )
 
 
 def mask_text(text: str) -> str:

@@ -9,6 +9,13 @@ MARK = "‹masked›".encode()
 #: Where several masked names of files must stay different ones, the mark has a number.
 MARKED = "‹masked".encode() + rb"(?:-[0-9]{1,6})?" + "›".encode()
 
+#: What colours a terminal, as it is or as it is printed (``\\u001b[36m`` in JSON, ``#033[36m``).
+COLOUR = re.compile(
+    rb"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|[()][0-9AB])"
+    rb"|(?:\\{1,3}(?:x1[bB]|u001[bB]|033|e)|\^\[|#033)\[[0-9;:]{0,40}m"
+)
+COLOUR_HINTS = (b"\x1b", b"1b[", b"1B[", b"033[", b"\\e[", b"^[[")
+
 # --- tokens that show what they are ---------------------------------------------------------
 
 #: (first letters, alphabet of the rest, its length where fixed, its shortest sure length)
@@ -43,6 +50,10 @@ TOKEN = re.compile(
         for number, (prefix, alphabet, _, least) in enumerate(TOKENS)
     )
     + rb")"
+)
+#: An id and its secret in one word, as in a password file of s3fs.
+ID_AND_SECRET = re.compile(
+    rb"(?P<name>(?<![A-Za-z0-9])A(?:KIA|SIA)[A-Z0-9]{16}:)(?P<value>[A-Za-z0-9/+=]{16,400})"
 )
 #: What one of them begins with, in small letters.
 TOKEN_HINTS = (
@@ -85,25 +96,40 @@ _MAYBE = (
 _IF_RANDOM = rb"(?<=[A-Za-z0-9][_-])(?:key|pass|pat|auth)|credentials?|(?<![A-Za-z0-9_.-])key(?==)"
 #: ``pad_token`` and its like are words of a vocabulary, and counts: what stands before ``token``.
 _WORDS = (
-    rb"(?i)(?<![A-Za-z0-9])(?:(?:pad|eos|bos|unk|sep|cls|mask)[_. -]|(?:sos|eot|bot|fim|special"
+    rb"(?<![A-Za-z0-9])(?:(?:pad|eos|bos|unk|sep|cls|mask)[_. -]|(?:sos|eot|bot|fim|special"
     rb"|image|audio|video|begin|end|start|stop|max|min|num|per|each|word|added|extra)[_-])"
 )
-VOCABULARY = re.compile(_WORDS + rb"\Z")
-VOCABULARY_TOKEN = re.compile(_WORDS + rb"token(?![A-Za-z0-9])")
+_VOCABULARY_TOKEN = _WORDS + rb"token(?![A-Za-z0-9])"
+VOCABULARY = re.compile(rb"(?i)" + _WORDS + rb"\Z")
+VOCABULARY_TOKEN = re.compile(rb"(?i)" + _VOCABULARY_TOKEN)
 
+#: Blanks are also those that do not break (U+00A0); signs also as HTML and wide fonts have them.
+_BLANKS = rb"(?:[ \t]|\xc2\xa0)*"
+_HTML_QUOTE = rb"&(?:quot|apos|#34|#39);"
+_SIGN = rb"=>|={1,2}|\xef\xbc\x9d|\xef\xbc\x9a|&#61;|&#58;|%3[aAdD](?:%20)?"
+#: A value may be made into something: ``password=SecretStr('...')``.
+_CALL = rb"(?:[A-Za-z_][\w.]{0,60}\([ \t]{0,4}(?=[bruf]{0,2}[\"']))?"
 _SEPARATOR = (
-    rb"(?P<sep>\\{0,3}[\"']?\]?[ \t]*(?:=>|={1,2}|%3[aAdD](?:%20)?|:(?!//|:)(?:[ \t]*"
-    + MARKED
-    + rb"[ \t]*=)?)[ \t]*(?:\\\r?\n[ \t]{0,40})?)"
+    rb"(?P<sep>(?:\\{0,3}[\"']|%b)?\]?%b(?:%b|:(?!//|:)(?:[ \t]*%b[ \t]*=)?)"
+    rb"%b(?:\\\r?\n[ \t]{0,40})?%b)" % (_HTML_QUOTE, _BLANKS, _SIGN, MARKED, _BLANKS, _CALL)
 )
 _QUOTED = (
     rb"(?P<deep>\\{1,3}[\"'])(?P<inner>(?:(?!\\{1,3}[\"'])[^\r\n]){1,4000})"
-    rb"|(?P<double>[bru]{0,2}\")(?P<in2>(?:[^\"\\\r\n]|\\[^\r\n]){1,4000})"
-    rb"|(?P<single>[bru]{0,2}')(?P<in1>(?:[^'\\\r\n]|\\[^\r\n]){1,4000})"
+    rb"|(?P<double>[bruf]{0,2}\"|&(?:quot|\#34);)(?P<in2>(?:[^\"\\\r\n&]|&(?!quot;|\#34;)|\\[^\r\n]){1,4000})"
+    rb"|(?P<single>[bruf]{0,2}')(?P<in1>(?:[^'\\\r\n]|\\[^\r\n]){1,4000})"
 )
 #: Without quotes a password may hold commas and the like; keys and tokens do not.
-_BARE_PASSWORD = rb"(?P<bare>(?:[^\s\"'\\]|\\(?![nrt\"'\\])){1,4000})"
-_BARE = rb"(?P<bare>[^\s,;&\"'<>(){}\[\]|\\]{1,4000})"
+_BARE_PASSWORD = (
+    rb"(?P<bare>(?:[^\s\"'\\]|\\(?![nrt\"'\\])|(?<=[^\s\"'\\=])\\'(?=[A-Za-z0-9])){1,4000})"
+)
+_KEY_BYTES = rb"[^\s,;&\"'<>(){}\[\]|\\]"
+#: What stands in brackets in the middle of one belongs to it.
+_BARE = (
+    rb"(?P<bare>%b{1,4000}(?:(?:\(%b{0,200}\)|\[%b{0,200}\]|\{%b{0,200}\}|<%b{0,200}>)%b{1,400}){0,4})"
+    % ((_KEY_BYTES,) * 6)
+)
+#: Behind a closing quote: what a shell takes for the same word.
+GLUED = re.compile(rb"(?P<quotes>'\"|\"'|''|\"\")(?P<value>[^\"'\s,:;]{1,400})(?=[\"'])")
 
 
 def _named(names: bytes, bare: bytes) -> re.Pattern[bytes]:
@@ -127,13 +153,20 @@ PLAIN_VALUE = re.compile(
 
 # --- other shapes: (name, value) ------------------------------------------------------------
 
+#: What launchers put in front of a line, and the name of an error.
+_LINE_START = (
+    rb"^(?:(?:[0-9]{1,6}:|\[[^\]\r\n]{1,60}\]:?|\([^)\r\n]{1,60}\))[ \t]{0,4}){0,3}"
+    rb"(?:[A-Za-z_]{1,60}(?:Error|Exception):)?[ \t-]{0,40}"
+)
 #: A value that English words and numbers do not look like: a letter and a digit in it.
 _ODD = (
     rb"(?=[^\s\"']{0,200}?[0-9])(?=[^\s\"']{0,200}?[A-Za-z])(?![/~.])[^\s\"':=,;][^\s\"',;]{5,400}"
 )
 #: A program, and the option behind it that takes a password (as ``mysql -u bob -pPW``).
 _PROGRAMS = (
-    rb"\b(?:%b)\b(?:[^\r\n;|&]|&(?!&)){0,200}?[ \t]%b[\"']?)(?P<value>(?![-=])[^\s\"']{1,400})"
+    rb"\b(?:%b)\b(?:[^\r\n;|&]|&(?!&)){0,200}?[ \t]%b[\"']?)(?P<value>(?![-=])[^\s\"']{1,400}"
+    # Between quotes it may hold blanks.
+    rb"(?:(?:[ \t]{1,4}(?!-)[^\s\"']{1,100}){1,6}(?=[\"']))?)"
 )
 _WITH_PASSWORD = (
     (
@@ -219,7 +252,9 @@ SHAPES = tuple(
         ),
         (
             rb"pass",
-            rb"(?m)(?P<name>(?:^[ \t-]{0,40}|[\"'])pass\\{0,3}[\"']?:[ \t]{0,20}\\{0,3}[\"']?)"
+            rb"(?m)(?P<name>(?:"
+            + _LINE_START
+            + rb"|[\"'])pass\\{0,3}[\"']?:[ \t]{0,20}\\{0,3}[\"']?)"
             rb"(?P<value>" + _ODD + rb")",
         ),
         (
@@ -242,6 +277,19 @@ SHAPES = tuple(
             rb"hooks",
             rb"(?P<name>hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)"
             rb"(?P<value>[\w/-]{8,400})",
+        ),
+        (
+            rb":aa",
+            rb"(?P<name>(?<![0-9A-Za-z])(?:bot)?[0-9]{8,10}:)(?P<value>AA[A-Za-z0-9_-]{28,80})",
+        ),
+        (
+            rb"pass:",
+            rb"(?P<name>[ \t]-pass(?:in|out)?[ \t]{1,4}[\"']?pass:)(?P<value>[^\s\"']{1,400})",
+        ),
+        (
+            rb"pw auth",
+            rb"(?i)(?P<name>(?<![a-z0-9_-])--?(?:[a-z0-9]{1,30}[_-]){0,4}(?:pw|auth)"
+            rb"(?:[ \t]{1,20}|=|[\"'],[ \t]{0,4}(?=[\"']))[\"']?)(?P<value>" + _ODD + rb")",
         ),
         (
             rb"wandb key relogin",
@@ -289,6 +337,14 @@ _SECRET_NAME = (
     rb"[a-z0-9_.-]{0,60}(?:passwords?|passwd|passphrase|secret|token|[_-]key|apikey|[_-]pass"
     rb"|[_-]pw)"
 )
+#: The other way round, in one line: the value, then the name that makes it a secret.
+VALUE_FIRST = re.compile(
+    rb"(?i)(?P<name>\bvalue\\{0,3}[\"']?[ \t]{0,20}[:=][ \t]{0,20}(?P<quote>\\{0,3}[\"'])?)"
+    rb"(?P<value>(?(quote)(?:(?!\\{0,3}[\"'])[^\r\n]){1,4000}?|[^\s,;\"'{}\[\]]{1,4000}))"
+    rb"(?=\\{0,3}[\"']?[ \t]{0,20},?[ \t]{0,80}\\{0,3}[\"']?(?:name|key)\\{0,3}[\"']?[ \t]{0,20}"
+    rb"[:=][ \t]{0,20}\\{0,3}[\"']?(?![a-z0-9_.-]{0,60}?%b)%b(?![a-z0-9]))"
+    % (_VOCABULARY_TOKEN, _SECRET_NAME)
+)
 #: A list or the like around a value: a letter and a digit in it.
 _IN_BRACKETS = (
     rb"(?=[^\s\"'(){}\[\]<>]{0,200}?[0-9])(?=[^\s\"'(){}\[\]<>]{0,200}?[A-Za-z])"
@@ -331,7 +387,7 @@ SHAPES_IF_RANDOM = tuple(
 )
 #: A line of YAML: the whole of it is the password, blanks and all.
 PASSWORD_LINE = re.compile(
-    rb"(?im)(?P<name>^[ \t-]{0,40}(?:[\w.]{0,40}[_-])?(?:password|passwd|passphrase)"
+    rb"(?im)(?P<name>" + _LINE_START + rb"(?:[\w.]{0,40}[_-])?(?:password|passwd|passphrase)"
     rb"[ \t]{0,20}:[ \t]{1,20})(?P<value>[^\s\"'|>=][^\r\n=\"']{0,400})(?=\r?\n|\Z)"
 )
 PEM = re.compile(
@@ -346,34 +402,3 @@ PEM_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 PEM_LINE = re.compile(
     rb"[ \t]{0,40}(?:[A-Za-z0-9+/]{16,80}={0,2}|[A-Za-z0-9+/]{1,80}={1,2})[ \t\r]{0,8}"
 )
-
-_TOLD = rb"\\{0,3}(?:[\"'](?:,|[ \t]{0,20}\r?\n)|[\"']?\]?[ \t]*(?:[=:>]|%3[ad]))"
-_TRIGGERS = (
-    *(
-        name + _TOLD
-        for name in (
-            *(rb"pass(?:words?|wd|phrase|code)?", rb"pwd", rb"pw", rb"secrets?[a-z_-]{0,12}"),
-            *(rb"token", rb"key(?:[_-]?id)?", rb"pat", rb"auth", rb"credentials?", rb"string"),
-            *(rb"authorization", rb"cookie2?", rb"signature", rb"session[_-]?id"),
-        )
-    ),
-    *(
-        name + rb"\\{0,3}[\"']?[ \t]{0,20}[:=][ \t]{0,20}[a-z0-9_.-]{0,60}"
-        rb"(?:pass|secret|token|key|pw)"
-        for name in (rb"name", rb"key")
-    ),
-    rb"passw(?:or)?d[ \t\\]|passphrase[ \t\\]|passcode[ \t]|_pass[ \t]|-pass[ \t]|token[ \t\\]",
-    rb"secret[ \t\\]|key[ \t\\]|credentials?[ \t\\]|pat[ \t\\]|bearer[ \t]|basic[ \t]",
-    rb"basic_?auth\(",
-    rb"://[^\s/]{1,601}@|://[^\s/:@]{1,200}:[^\s/:@]{6,400}(?:\r?\n|\Z)|hooks\.slack|api/webhooks",
-    rb"\?(?:sig|key|code|auth)=|&(?:sig|key|code|auth)=|curl |wget |https? |lftp |svn |git |mysql",
-    rb"mariadb|mongo|sshpass|7za? |login |redis-cli|ldap[a-z]|zip |smbclient |rpcclient |wandb",
-    rb"relogin",
-    rb"akia|asia|abia|acca|agpa|aida|aroa|aipa|anpa|anva|hf_|api_org_|sk[_-]|rk[_-]|pk[_-]",
-    rb"gh[pousr]_|github_pat_|gl[a-z]{2,5}-|glsa_|glc_|xox[abeoprs]-|xapp-|local-|aiza|ya29\.|npm_",
-    rb"pypi-|nvapi-|dapi|dckr_|dop_v1_|gsk_|xai-|r8_|tskey-|sg\.|eyj|shp[acp][ats]_|whsec_|hv[sbr]\.",
-    rb"age-secret-key",
-)
-#: One look over the lower-cased bytes tells which lines the patterns above need to see. Every
-#: branch begins with a letter of its own: that is what makes the search fast.
-TRIGGER = re.compile(rb"|".join(_TRIGGERS))

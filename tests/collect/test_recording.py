@@ -465,3 +465,12 @@ async def test_a_stat_keeps_what_kind_it_was(tape: Tape, monkeypatch: pytest.Mon
     monkeypatch.setattr(tape.inner, "stat", answer)
     await tape.recorder.stat("/w/pipe")
     assert await (await tape.replay()).stat("/w/pipe") == seen
+
+
+def test_a_coloured_block_keeps_its_length_and_its_lines() -> None:
+    data = b"\x1b[1mx\x1b[0m\n\x1b[36mpassword\x1b[0m=\x1b[35mhunter2xyz\x1b[0m\nrank 3\n"
+    kept = mask_block(data, 0, len(data))
+    assert len(kept) == len(data)
+    assert [line.rstrip() for line in kept.split(b"\n")] == [
+        *(b"\x1b[1mx\x1b[0m", "password=‹masked›".encode(), b"rank 3", b"")
+    ]

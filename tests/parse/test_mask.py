@@ -80,7 +80,7 @@ def test_the_rest_of_a_token_of_any_length() -> None:
         ("MY_SIGNING_KEY=hunter2;x", "MY_SIGNING_KEY=‹masked›;x"),
         ("db_secret=hunter2", "db_secret=‹masked›"),
         ("PASSWORD=hun,ter;2&x more", "PASSWORD=‹masked› more"),
-        ("PGPASSWORD='hun ter'\"2\" psql", "PGPASSWORD='‹masked›'\"2\" psql"),
+        ("PGPASSWORD='hun ter'\"2\" psql", "PGPASSWORD='‹masked›'\"‹masked›\" psql"),
         ('password: "hun \\" ter" # why', 'password: "‹masked›" # why'),
         ('{"api_key": "hunter2", "step": 12}', '{"api_key": "‹masked›", "step": 12}'),
         ("{'api-key': 'hunter2', 'n': 3}", "{'api-key': '‹masked›', 'n': 3}"),
@@ -251,7 +251,9 @@ def test_keys_that_begin_as_names_of_hosts_do_are_known_by_how_random_they_are(k
         "sweep/pad_token=eos/train.log pad_token=eos --pad_token eos {'eos_token': '</s>'}",
         "tokenizer=llama2-7b --max_tokens 512 --sort_key step4 --first_pass 3 num_keys=12",
         '{"name": "loss_per_token", "value": 2.31} {"key": "rank_3", "n": 1}',
-        '{"name": "pad_token", "value": "x1"} mask_token=x1',
+        '{"name": "pad_token", "value": "x1"} mask_token=x1 {"value": "x1", "name": "pad_token"}',
+        "[rank0]: pass: 1 of 3, 0: pass: done, train.py --pw 400W --auth basic, n\u00a0= 3",
+        "\x1b[32mstep\x1b[0m \x1b[1m12\x1b[0m/100 tokens\x1b[0m: 512 \x1b[36mloss\x1b[0m=2.1",
         "n1:7 [0] NCCL INFO comm 0x55d0 busId 1a000 commId 0xf3a9c0d1e4b5a697 - Init START",
         "pid 4711 on gpu-a100-017 step=1/3 lr=0.0001 loss: 2.31 grad_norm=1.2e-3 tokens=512",
         "tcp://10.0.0.1:29500",
@@ -292,7 +294,8 @@ PIECES = st.sampled_from([
     "&x-goog-signature=", "redis-cli ", " -a ", "hunter2Sb",
     "'--password', '", "--wandb_key ", "name: X_KEY\n  value: ", "passphrase: a b ", "(", ")", "/",
     "password -> ", "%3D", "pw=", "‹masked-2›", "***@", '"key": "', "-----END RSA PRIVATE KEY-----",
-    "sk-a1", "pad_",
+    "sk-a1", "pad_", "\x1b[36m", "\x1b[0m", "\\u001b[1m", "\x1b", "[0m", "&quot;", "\u00a0", "(a)b",
+    '"value": "', '", "name": "', "--pw ", "SecretStr('", "''", "0: pass: ",
 ])
 # fmt: on
 SOUP = (st.lists(PIECES | st.text(max_size=3), max_size=24)).map("".join)
@@ -376,6 +379,17 @@ def test_work_grows_with_the_bytes_only() -> None:
             "sk-aB3",
             "token=(a1",
             "pass%3D",
+            "\x1b[36m",
+            "token\x1b[0m=",
+            "api_key=a(b)c",
+            '"value": "a", ',
+            '"value": "a", "name": ',
+            "token=''",
+            "password=a\\'a",
+            "curl -u a:b c ",
+            "[a]: 0: ",
+            "token=a(",
+            "1234567890:AA",
         ),
     ):
         text = piece.encode() * (60_000 // len(piece))
