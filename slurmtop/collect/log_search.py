@@ -111,7 +111,7 @@ class _Search:
     async def _saved(self, folder: str, names: Sequence[str]) -> str:
         """What slurmtop saved there, in words; empty where that is no folder of ours."""
         if _MANIFEST not in names:
-            if not _RECORDED.issubset(names):
+            if not (_RECORDED.issubset(names) or _OF_BUNDLES.issubset(names)):
                 return ""
             return _A_RECORDING.format(folder) if _OF_BUNDLES.isdisjoint(names) else _NO_MANIFEST
         if _RECORDED.issubset(names):

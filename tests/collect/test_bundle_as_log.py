@@ -149,6 +149,15 @@ async def test_a_folder_of_ours_that_is_no_whole_bundle_is_told_as_what_it_is(
     assert says in source.why
 
 
+async def test_a_bundle_of_files_without_its_manifest_is_no_folder_of_logs(
+    runner: LocalRunner, tmp_path: Path
+) -> None:
+    for name in ("session.json", "files.jsonl", "said.json", "verdict.json", "report.txt"):
+        (tmp_path / name).write_bytes(LINE)
+    (source,) = (await read_traces(runner, [str(tmp_path)])).sources
+    assert "manifest.json is missing" in source.why
+
+
 @pytest.mark.parametrize("cut", [1, 4, 8])
 async def test_one_that_lost_the_end_with_its_checksum_is_torn(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "p.tar.gz"
