@@ -93,7 +93,7 @@ def _stalls(picture: Picture) -> list[tuple[Event, float]]:
 def _only_warned(picture: Picture) -> bool:
     """Is all that tells of a wait a warning of those who wait, who go on waiting?"""
     stuck = [event for told, event in failures(picture) if told is Grade.STUCK]
-    return all(isinstance(event, HorovodStall | StoreEvent) for event in stuck)
+    return bool(stuck) and all(isinstance(event, HorovodStall | StoreEvent) for event in stuck)
 
 
 def _ended_behind(picture: Picture) -> frozenset[int]:
