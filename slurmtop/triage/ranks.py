@@ -170,8 +170,7 @@ def _named(tree: Tree) -> list[RankProcess]:
         groups.setdefault(who, []).append(tree.processes[pid])
     found: list[RankProcess] = []
     for who, members in _newest_attempts(groups).items():
-        for top in _tops(tree, who, members):
-            found += _told(tree, chosen(resolved(tree, top, who)), who)
+        found += _told(tree, _work_of(tree, who, _tops(tree, who, members)), who)
     elders = _elders(tree, found)
     return _without_helpers(tree, [*found, *elders], {one.process.pid for one in elders})
 
@@ -195,10 +194,11 @@ def _newest_attempts(
 def _tops(tree: Tree, who: Identity, members: Sequence[NodeProcess]) -> list[NodeProcess]:
     """The members that no other one started: one, unless some have lost their parent.
 
-    Of a rank that has died its data loaders may live on, with its environment and another parent.
+    What a rank has started may live on without it, with its environment and another parent: a
+    data loader, a program, the shell of either.
     """
     pids = {one.pid for one in members}
-    tops = [one for one in members if one.ppid not in pids]
+    tops = [one for one in members if not any(above.pid in pids for above in tree.above(one))]
     tops = [one for one in tops if tree.parts[one.pid] is not Part.HELPER]
     by_agent = any(one.variable("TORCHELASTIC_RUN_ID") is not None for one in tops)
     if who.source is Source.TORCH and by_agent:
@@ -206,7 +206,30 @@ def _tops(tree: Tree, who: Identity, members: Sequence[NodeProcess]) -> list[Nod
             tops = [one for one in tops if any(map(tree.is_torch_agent, tree.above(one)))]
     elif tree.knows_tasks:
         tops = [one for one in tops if tree.below_task(one)]
-    return sorted(tops, key=lambda one: (one.start_ticks, one.pid))[:1]
+    return sorted(tops, key=lambda one: (one.start_ticks, one.pid))
+
+
+def _work_of(tree: Tree, who: Identity, tops: Sequence[NodeProcess]) -> list[NodeProcess]:
+    """The work at or below ``tops``, which bear one name; several where it cannot be told.
+
+    Age does not tell: what an earlier attempt left behind is older than the rank, and what the
+    rank itself let go is younger. So tools come last, then those whose parent has gone.
+    """
+    works = {top.pid: work for top in tops if (work := resolved(tree, top, who))}
+    left = [one for one in tops if one.pid in works]
+    left = [
+        one for one in left if any(tree.parts[work.pid] is Part.WORK for work in works[one.pid])
+    ] or left
+    left = [one for one in left if not _was_adopted(tree, one, left)] or left
+    return chosen([work for one in left for work in works[one.pid]])
+
+
+def _was_adopted(tree: Tree, one: NodeProcess, beside: Iterable[NodeProcess]) -> bool:
+    """Has it lost its parent? Then it is a child of the node's first process, or of one far above
+    (slurmstepd, a container's first), from which the launcher of the others descends as well."""
+    return one.ppid == 1 or any(
+        one.ppid == above.pid for other in beside for above in tree.above(other)[1:]
+    )
 
 
 def _elders(tree: Tree, found: Sequence[RankProcess]) -> list[RankProcess]:

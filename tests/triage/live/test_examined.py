@@ -16,6 +16,7 @@ from tests.triage.live.examined_bare import without_stacks
 from tests.triage.live.examined_case import Case, rank_of
 from tests.triage.live.examined_hangs import with_stacks
 from tests.triage.live.examined_launches import launched
+from tests.triage.live.examined_left import left_behind
 from tests.triage.live.examined_less import less
 from tests.triage.live.examined_odd import odd
 from tests.triage.live.examined_patience import patience
@@ -48,6 +49,7 @@ CASES = (
     *signs(),
     *signs_of_life(),
     *apart(),
+    *left_behind(),
 )
 
 #: With more nodes it is the same and takes longer.
