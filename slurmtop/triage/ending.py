@@ -10,7 +10,7 @@ from slurmtop.model.events.reports import BenchRow
 from slurmtop.model.events.slurm import LaunchFailed, SlurmNote, StepEnded
 from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import EndedBy, State
-from slurmtop.triage.failures import Grade, failures
+from slurmtop.triage.failures import Grade, failures, grade, survivals
 from slurmtop.triage.finding import Shown
 from slurmtop.triage.moving import moved_on
 from slurmtop.triage.picture import GroupView, Picture
@@ -104,10 +104,20 @@ def _without_failure(picture: Picture) -> Ending:
     shown = proof_of_health(picture)
     if shown is None:
         return Ending(State.UNKNOWN)
-    doubt = doubt_of(picture, shown.at)
+    doubt = _left_alone(picture) or doubt_of(picture, shown.at)
     return (
         Ending(State.HEALTHY, shown=shown) if doubt is None else Ending(State.UNKNOWN, shown=doubt)
     )
+
+
+def _left_alone(picture: Picture) -> Shown | None:
+    """An error behind which others go on with their steps, and its own rank is not seen to."""
+    survived = survivals(picture)
+    for event in picture.of(Event):
+        if grade(event) is Grade.ERROR and survived.perhaps(event.at):
+            words = "an error; others go on with their steps, its own rank is not seen to"
+            return Shown(event.at, words)
+    return None
 
 
 def doubt_of(picture: Picture, proof: Where) -> Shown | None:

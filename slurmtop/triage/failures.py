@@ -51,6 +51,7 @@ from slurmtop.model.events.torch import (
     WatchdogTimeout,
 )
 from slurmtop.model.trace import Event, Where
+from slurmtop.triage.cascades import is_cascade
 from slurmtop.triage.moving import Moves
 from slurmtop.triage.picture import Picture
 
@@ -58,6 +59,10 @@ from slurmtop.triage.picture import Picture
 SENT_SIGNALS = frozenset({1, 2, 6, 9, 15})
 #: A rank that goes on for this long after another one's error did not need that one.
 _OUTLIVED_S = 600.0
+#: Steps of others behind so many lines are more than the last ones before they wait for who has
+#: failed. Of the steps between, most are never read.
+_LATER_LINES = 6
+_LATER_STEPS = 4
 
 
 class Grade(IntEnum):
@@ -185,7 +190,8 @@ class Survivals:
 
     New steps of the same rank say yes. Where the ranks are not known, steps say so only behind
     every end of a process (the bar of another rank moves on for a moment), or where they go on
-    for long. Words on the end of the training say nothing: a script that failed prints them too.
+    for long, or make more than a few. Words on the end of the training say nothing: a script that
+    failed prints them too.
 
     Of an exception that is called harmless in front any work, or word, of its rank is enough; of
     what ended beside the run the new steps of any rank, or words where a command was not found.
@@ -196,6 +202,7 @@ class Survivals:
         self._picture = picture
         self._moves = Moves(picture)
         self._last_end: dict[str, int] = {}
+        self._last_error: dict[str, int] = {}
         self._hedged = {
             (one.at.source, one.at.order) for one in picture.of(PyException) if one.hedged
         }
@@ -209,14 +216,40 @@ class Survivals:
             if is_aside(event):
                 not_begun = isinstance(event, ChildEnded) and event.exit_code is not None
                 self._aside[event.at.source, event.at.order] = not_begun
-            if grade(event) is Grade.ENDED:
+            told = grade(event)
+            if told is Grade.ENDED:
                 self._last_end[event.at.source] = event.at.order
+            elif told is Grade.ERROR:
+                self._last_error[event.at.source] = event.at.order
 
     def was_tested(self, at: Where) -> bool:
         """Does a suite of tests that passed close what stands here?"""
         return self._passed.get(at.source, -1) > at.order
 
     def __call__(self, at: Where) -> bool:
+        return self._shown(at) or self._passed_by(at)
+
+    def perhaps(self, at: Where) -> bool:
+        """Do only steps of others speak for it, and no end of the training behind?
+
+        What others wrote before it may have stood in a buffer until they ended as well.
+        """
+        finished = any(
+            one.closing is Closing.FINISHED
+            and one.at.source == at.source
+            and one.at.order > at.order
+            for one in self._picture.of(ProgramSays)
+        )
+        return not finished and not self._shown(at) and self._passed_by(at)
+
+    def _passed_by(self, at: Where) -> bool:
+        """Did others go on with their steps behind every error, and no process end behind it?"""
+        last = max(at.order, self._last_error.get(at.source, -1))
+        if self._last_end.get(at.source, -1) > at.order:
+            return False
+        return self._moves.anybody_went_on(at.source, last + _LATER_LINES, new=_LATER_STEPS)
+
+    def _shown(self, at: Where) -> bool:
         if self.was_tested(at):
             return True
         not_begun = self._aside.get((at.source, at.order))
@@ -293,64 +326,6 @@ def failures(picture: Picture) -> tuple[tuple[Grade, Event], ...]:
             continue
         out.append((told, event))
     return tuple(out)
-
-
-#: Names of exceptions that tell only that somebody else has gone or ended this process.
-_CASCADE_NAMES = frozenset(
-    {
-        "BrokenPipeError",
-        "ChildFailedError",
-        "ConnectionResetError",
-        "DistBackendError",
-        "DistNetworkError",
-        "DistStoreError",
-        "EOFError",
-        "KeyboardInterrupt",
-        "ProcessExitedException",
-        "ProcessRaisedException",
-        "RendezvousConnectionError",
-        "RendezvousClosedError",
-        "RendezvousTimeoutError",
-        "SignalException",
-        "SystemExit",
-        "CalledProcessError",
-        "MultiprocessingError",
-        "RayActorError",
-        "RayTaskError",
-        "TuneError",
-        "TrainingFailedError",
-        "ActorDiedError",
-        "WorkerCrashedError",
-    }
-)
-#: Words in the message of any exception that say the same.
-_CASCADE_WORDS = (
-    "nccl",
-    "sigterm",
-    "sigint",
-    "signal 15",
-    "broken pipe",
-    "connection reset",
-    "connection closed by peer",
-    "watchdog",
-    "collective operation",
-    "process group",
-    "engine core",
-    "gloo",
-    "died unexpectedly",
-    "worker died",
-)
-
-
-def is_cascade(event: PyException) -> bool:
-    """Does an exception only pass on that another process, or the network, has ended?"""
-    name = event.name.rpartition(".")[2]
-    if event.cut:
-        return event.process is None
-    if name in _CASCADE_NAMES:
-        return True
-    message = event.message.lower()
-    return any(word in message for word in _CASCADE_WORDS)
 
 
 def was_sent_signal(event: Event) -> bool:

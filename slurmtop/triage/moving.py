@@ -52,10 +52,10 @@ class Moves:
         """Did unknown writers come to the end of a bar behind this place?"""
         return self._whole.get(source, -1) > order
 
-    def anybody_went_on(self, source: str, order: int) -> bool:
-        """Are there new steps of any writer behind this place?"""
+    def anybody_went_on(self, source: str, order: int, *, new: int = _NEW) -> bool:
+        """Are there so many new steps of any one writer behind this place?"""
         ranks = [rank for of, rank in self._bars if of == source]
-        return any(self.went_on(source, rank, order) for rank in ranks)
+        return any(self.went_on(source, rank, order, new=new) for rank in ranks)
 
     def went_on(self, source: str, rank: int | None, order: int, *, new: int = _NEW) -> bool:
         """Are there so many new steps behind this place?"""

@@ -18,7 +18,8 @@ from slurmtop.model.events.nccl import NcclVersion
 from slurmtop.model.events.program import Closing, Phase, ProgramSays, PyException, RankSeen, Step
 from slurmtop.model.events.slurm import SlurmNote, StepEnded
 from slurmtop.model.trace import Event, Traces, Where
-from slurmtop.triage.failures import Grade, grade, is_cascade
+from slurmtop.triage.cascades import is_cascade
+from slurmtop.triage.failures import Grade, grade
 from slurmtop.triage.picture import Picture, Restart
 
 #: A run that is being ended may write so many lines more.

@@ -15,7 +15,8 @@ from slurmtop.model.events.system import Limit, LimitHit, MemoryUse
 from slurmtop.model.events.torch import CudaError, CudaTrouble, StoreEvent, UnusedParameters
 from slurmtop.model.trace import Event
 from slurmtop.model.verdict import Culprit, State
-from slurmtop.triage.failures import failures, is_cascade, survivals
+from slurmtop.triage.cascades import is_cascade
+from slurmtop.triage.failures import failures, survivals
 from slurmtop.triage.finding import Finding, Shown, Weight
 from slurmtop.triage.next_steps import ranks_text
 from slurmtop.triage.picture import Picture
