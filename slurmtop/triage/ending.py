@@ -7,6 +7,7 @@ from slurmtop.model.events.launch import DeathSignal, Interrupted, WorkersRestar
 from slurmtop.model.events.nccl import CommCalls, CommInit, InitPhase, NcclWarn, Warn
 from slurmtop.model.events.program import Closing, ProgramSays, PyException, Step
 from slurmtop.model.events.reports import BenchRow
+from slurmtop.model.events.slurm import Ending as SlurmsEnding
 from slurmtop.model.events.slurm import LaunchFailed, SlurmNote, StepEnded
 from slurmtop.model.trace import Event, Where
 from slurmtop.model.verdict import EndedBy, State
@@ -78,7 +79,9 @@ def _ended_outside(events: list[Event]) -> Ending:
     persons = [e for e in events if isinstance(e, DeathSignal | Interrupted | PyException)]
     told = (slurm or persons or events)[0]
     if isinstance(told, StepEnded | SlurmNote):
-        return Ending(State.FAILED, True, EndedBy.SLURM, Shown(told.at, "ended by Slurm", "slurm"))
+        cut = isinstance(told, StepEnded) and told.ending is SlurmsEnding.CUT
+        shown = Shown(told.at, "ended by Slurm", "slurm")
+        return Ending(State.FAILED, True, None if cut else EndedBy.SLURM, shown)
     by = None if isinstance(told, DeathSignal) and told.signal not in (1, 2) else EndedBy.USER
     return Ending(State.FAILED, True, by, Shown(told.at, "ended from outside"))
 

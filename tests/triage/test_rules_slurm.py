@@ -109,6 +109,14 @@ def test_cancelled_without_a_reason_is_a_persons_with_little_confidence() -> Non
     assert any(one.family == "slurm" and one.command for one in told.missing)
 
 
+@pytest.mark.parametrize("ending", [Ending.CUT, Ending.OTHER])
+def test_of_a_reason_that_is_not_known_nobody_is_said_to_be_it(ending: Ending) -> None:
+    told = verdict(Step(at=where(rank=0), done=4), ended(ending))
+    assert (told.state, told.cls, told.culprits) == (State.FAILED, None, ())
+    assert told.ended_by is (None if ending is Ending.CUT else EndedBy.SLURM)
+    assert any(one.command and one.command.startswith("sacct -j 7 ") for one in told.missing)
+
+
 def test_cancelled_behind_a_task_that_failed_is_only_clearing_up() -> None:
     told = verdict(killed("n2", None, 1), ended(Ending.CANCELLED), killed("n1"))
     assert told.cls == "task-exit"

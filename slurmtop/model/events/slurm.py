@@ -35,6 +35,9 @@ class Ending(StrEnum):
     """``STEPD TERMINATED … DUE TO JOB NOT ENDING WITH SIGNALS``."""
     FAILED = "failed"
     OTHER = "other"
+    """A reason that is not known here."""
+    CUT = "cut"
+    """The line ends before it tells whether there is a reason, or which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from slurmtop.parse.logs.peel import C10_HEAD, STRONG, Prefix, peel
 from slurmtop.parse.logs.shape import Shape
+from slurmtop.parse.logs.slurm_ending import is_open, made_whole
 
 #: Raw lines that one record may span, and its longest text.
 MOST_PARTS = 8
@@ -107,7 +108,7 @@ def may_go_on(record: str, shape: Shape) -> bool:
     Without colours and borders, its raw lines joined by ``\n``.
     """
     last = record[record.rfind("\n") + 1 :]
-    if shape.width is not None and len(last) >= shape.width - 1:
+    if (shape.width is not None and len(last) >= shape.width - 1) or is_open(last):
         return True
     if last.endswith((",", ")", ":", "]", "=", " for", " before")):
         return True
@@ -121,6 +122,8 @@ def goes_on(record: str, line: str, shape: Shape) -> bool:
     if not line.strip():
         return False
     last = record[record.rfind("\n") + 1 :]
+    if is_open(last) and made_whole(last, line) is not None:
+        return True
     full = shape.width is not None and len(last) >= shape.width - 1
     if full or _COUNTER.search(last):
         # A blank in the last column is not copied along.
@@ -155,7 +158,9 @@ def joined(parts: Sequence[str], shape: Shape) -> str:
     text = parts[0]
     for before, part in pairwise(parts):
         counter = _COUNTER.search(before)
-        if counter is not None:
+        if is_open(before) and (whole := made_whole(text, part)) is not None:
+            text = whole
+        elif counter is not None:
             text = _filled(text[: -len(counter.group())], part, len(counter.group()))
         elif shape.width is not None and len(before) >= shape.width:
             text += part

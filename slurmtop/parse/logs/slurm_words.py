@@ -24,9 +24,9 @@ from slurmtop.model.trace import Event, Where
 from slurmtop.parse.logs.line import Message
 from slurmtop.parse.logs.plain import PlainReader
 from slurmtop.parse.logs.signals import SIGNAL_WORDS
+from slurmtop.parse.logs.slurm_ending import CUT, ENDED, ID
 from slurmtop.parse.slurm.hostlist import hosts_or_text
 
-_ID = r"\d{1,12}(?:_\d{1,10}|\+\d{1,6})?(?:\.(?:\d{1,10}(?:\+\d{1,6})?|[a-z]{3,12}))?"
 _HOSTS = r"(?P<hosts>[^\s:*][^:*\n]{0,2000}?)"
 _PREFIX = re.compile(
     r"slurm(?:stepd|d)(?:-(?P<dash>[\w.-]{1,255})|\[(?P<bracket>[\w.-]{1,255})\])?:"
@@ -46,14 +46,6 @@ _TASK_CUT = re.compile(rf"srun: error: (?:\.\.\.|…)[^:]{{0,20}}? ?{_HOW}\s*$")
 _MOST_TASKS = 65_536
 _LAST_SIGNAL = 64
 
-_ENDED = re.compile(
-    rf"\*\*\* (?:JOB|STEP|job|step|StepId=)\s?(?P<step>{_ID})"
-    r"(?: (?P<stepd>STEPD TERMINATED))?(?: ON (?P<host>[^*\n]{1,255}?))?"
-    r"(?: CANCELLED AT| AT| (?P<failed>FAILED))"
-    r"(?: (?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d))?"
-    r"(?: \((?P<mode>[^)]{1,100})\))?"
-    r"(?: (?:DUE|Due|due) (?:TO|To|to) (?P<why>[^*\n]{1,200}?))?\s*(?:\*\*\*|$)"
-)
 _ENDINGS = (
     ("TIME LIMIT", Ending.TIME_LIMIT),
     ("PREEMPT", Ending.PREEMPTION),
@@ -67,17 +59,17 @@ _ENDINGS = (
 
 _OOM = re.compile(
     rf"Detected (?P<events>\d{{1,9}}) oom[-_ ]kill event(?:\(s\)|s)? in "
-    rf"(?:StepId=|step |job |JobId=)?(?P<step>{_ID})"
+    rf"(?:StepId=|step |job |JobId=)?(?P<step>{ID})"
 )
 _OOM_OLD = re.compile(
-    rf"(?:(?:Step|Job|StepId=|JobId=)\s?(?P<step>{_ID}) exceeded memory limit"
+    rf"(?:(?:Step|Job|StepId=|JobId=)\s?(?P<step>{ID}) exceeded memory limit"
     r"|[Ee]xceeded (?:job|step) memory limit)"
 )
 
 _BUSY = re.compile(r"step creation temporarily disabled|Retrying|retrying|still waiting")
 _LAUNCH = (
     re.compile(
-        rf"Task launch for (?:StepId=|step )?{_ID} failed on nodes? (?P<node>[^:\n]{{1,255}}): "
+        rf"Task launch for (?:StepId=|step )?{ID} failed on nodes? (?P<node>[^:\n]{{1,255}}): "
         r"(?P<why>.{1,200})"
     ),
     re.compile(r"(?P<why>tasks? [\d,\-\[\]]{1,200} launch failed: .{1,200})"),
@@ -141,14 +133,14 @@ _STATE = re.compile(
     rf"\bJobState=(?P<job>{_JOB_STATE})\b"
     rf"|\b[Jj]ob\b.{{0,80}}?\b(?:[Ss]tatus|[Ss]tate)[=: ]{{1,3}}(?:is )?['\"]?"
     rf"(?P<said>{_JOB_STATE})\b"
-    rf"|^\s{{0,8}}{_ID}\s.{{0,160}}?\s(?P<row>{_JOB_STATE})(?: by \d{{1,10}}|\+)?"
+    rf"|^\s{{0,8}}{ID}\s.{{0,160}}?\s(?P<row>{_JOB_STATE})(?: by \d{{1,10}}|\+)?"
     rf"\s{{1,20}}\d{{1,3}}:\d{{1,3}}\b"
     rf"|\b[Ss]lurm (?:Array Summary )?Job_id=.{{0,200}}, (?P<mail>{_JOB_STATE})(?:,|\s*$)"
 )
-_STEP = re.compile(rf"\b{_ID}\b")
+_STEP = re.compile(rf"\b{ID}\b")
 #: Kubernetes on a container; sacct cuts the state to ten characters: ``OUT_OF_ME+``.
 _OOM_KILLED = re.compile(
-    rf"\b[Rr]eason\W{{1,20}}OOMKilled\b|^\s{{0,8}}{_ID}\s.{{0,160}}?\sOUT_OF_ME\+?\s{{1,20}}\d"
+    rf"\b[Rr]eason\W{{1,20}}OOMKilled\b|^\s{{0,8}}{ID}\s.{{0,160}}?\sOUT_OF_ME\+?\s{{1,20}}\d"
 )
 _STATES = {
     "NODE_FAIL": Ending.NODE_FAILURE,
@@ -256,9 +248,14 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def _step_ended(text: str, at: Where) -> StepEnded | None:
-    found = _ENDED.search(text) if "***" in text else None
+    found = ENDED.search(text) if "***" in text else None
     if found is None:
-        return None
+        cut = CUT.search(text) if "***" in text else None
+        if cut is None:
+            return None
+        return StepEnded(
+            at=at, step=cut["step"], ending=Ending.CUT, first_host="", text=cut.group()[:400]
+        )
     return StepEnded(
         at=at,
         step=found["step"],
@@ -272,14 +269,16 @@ def _step_ended(text: str, at: Where) -> StepEnded | None:
 def _ending(found: re.Match[str]) -> Ending:
     if found["failed"]:
         return Ending.FAILED
-    why = (found["why"] or "").upper().strip()
-    for words, ending in _ENDINGS:
+    # Where a terminal broke the line a blank may be missing, or be too many.
+    why = "".join((found["why"] or "").upper().split())
+    told = {words.replace(" ", ""): ending for words, ending in _ENDINGS}
+    for words, ending in told.items():
         if words in why:
             return ending
-    # A line cut inside its reason still tells it where the rest can be one thing only.
-    fits = {ending for words, ending in _ENDINGS if len(why) >= 3 and words.startswith(why)}
-    if len(fits) == 1:
-        return fits.pop()
+    if not found["closed"]:
+        # A line cut inside its reason still tells it where the rest can be one thing only.
+        fits = {ending for words, ending in told.items() if len(why) >= 3 and words.startswith(why)}
+        return fits.pop() if len(fits) == 1 else Ending.CUT
     if found["stepd"]:
         return Ending.UNKILLABLE
     return Ending.OTHER if why else Ending.CANCELLED

@@ -19,7 +19,7 @@ from slurmtop.triage.rules.slurm_end import earlier_failure, everything_but
 _CLS = "user-interrupt"
 _WORDS = {1: "its terminal was closed", 2: "somebody pressed Ctrl-C"}
 _SIGTERM = 15
-_WITHOUT_REASON = (Ending.CANCELLED, Ending.OTHER)
+_NOT_KNOWN = (Ending.OTHER, Ending.CUT)
 
 
 def find(picture: Picture) -> Iterable[Finding]:
@@ -72,13 +72,17 @@ def _words(event: Event) -> str:
 
 def _cancelled(picture: Picture) -> Iterator[Finding]:
     """``CANCELLED AT`` and nothing that explains it."""
-    ended = [e for e in picture.of(StepEnded) if e.ending in _WITHOUT_REASON]
-    if not ended or any(e.ending not in _WITHOUT_REASON for e in picture.of(StepEnded)):
+    ended = picture.of(StepEnded)
+    if not ended or any(e.ending not in (Ending.CANCELLED, *_NOT_KNOWN) for e in ended):
         return
     first = picture.earliest(ended) or ended[0]
     if _task_failed_first(picture, first) or picture.of(OomKill):
         return
     if earlier_failure(picture, first.at) is not None:
+        return
+    unknown = next((e for e in ended if e.ending in _NOT_KNOWN), None)
+    if unknown is not None:
+        yield _for_some_reason(unknown)
         return
     yield Finding(
         cls=_CLS,
@@ -88,14 +92,30 @@ def _cancelled(picture: Picture) -> Iterator[Finding]:
         at=first.at,
         shown=tuple(Shown(e.at, "cancelled without a reason", "slurm") for e in ended[:3]),
         ended_by=EndedBy.USER,
-        missing=(
-            Missing(
-                "slurm",
-                "who cancelled it is not in the log",
-                f"sacct -j {first.step.partition('.')[0]} --format=JobID,State%30,ExitCode,Reason",
-            ),
-        ),
+        missing=(_who(first),),
         explains=everything_but(_CLS) - {"host-work-exceeds-timeout"},
+    )
+
+
+def _for_some_reason(end: StepEnded) -> Finding:
+    """Slurm gives a reason, or may: nobody can be said to have done it."""
+    why = "its line is cut before the reason" if end.ending is Ending.CUT else "see its line"
+    return Finding(
+        cls=None,
+        weight=Weight.SYMPTOM,
+        summary=f"Slurm ended it while it ran: {why}",
+        state=State.FAILED,
+        at=end.at,
+        shown=(Shown(end.at, "Slurm ended it here", "slurm"),),
+        missing=(_who(end),),
+    )
+
+
+def _who(end: StepEnded) -> Missing:
+    return Missing(
+        "slurm",
+        "who cancelled it is not in the log",
+        f"sacct -j {end.step.partition('.')[0]} --format=JobID,State%30,ExitCode,Reason",
     )
 
 

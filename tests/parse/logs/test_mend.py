@@ -1,5 +1,6 @@
 """Torn, glued and wrapped records come out as they were written; other lines are left alone."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +81,36 @@ def test_a_record_that_somebody_broke_at_blanks_is_joined() -> None:
         "milliseconds before timing out.",
         "srun: error: n1: task 0: Aborted",
     ]
+
+
+SLURMS = (
+    "slurmstepd: error: *** JOB 4711 ON gpu-node-0123 CANCELLED AT 2031-05-05T11:00:00 DUE TO"
+    " TIME LIMIT ***"
+)
+
+
+def test_a_line_of_slurm_that_was_broken_anywhere_is_joined() -> None:
+    first = SLURMS.index("4711") + 2
+    for at in range(first, len(SLURMS)):
+        got = texts(f"step 1\n{SLURMS[:at]}\n{SLURMS[at:]}\nstep 2\n".encode())
+        assert ["".join(text.split()) for text in got][1:2] == ["".join(SLURMS.split())], at
+    broken = SLURMS.replace(" DUE", "\nDUE").encode()
+    assert texts(broken) == [SLURMS]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        SLURMS,
+        "srun: error: gpu01: task 0: Killed ***",
+        "[rank0]: stopped ***",
+        "*** the end ***",
+        "done",
+    ],
+)
+@pytest.mark.parametrize("cut", [SLURMS[:60], SLURMS[:80], SLURMS[:90]])
+def test_a_line_of_slurm_that_is_cut_takes_no_other_one(cut: str, behind: str) -> None:
+    assert texts(f"{cut}\n{behind}\n".encode())[0] == cut
 
 
 def test_the_next_record_never_joins_one_that_is_cut() -> None:

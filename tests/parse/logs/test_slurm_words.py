@@ -144,6 +144,27 @@ def test_other_lines_about_tasks_are_no_exits(line: str) -> None:
             "n1",
         ),
         (
+            "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2031-05-05T10:00:00 DUE TO TIMELI"
+            "MIT ***",
+            "12",
+            Ending.TIME_LIMIT,
+            "n1",
+        ),
+        (
+            "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2031-05-05T10:00:00 DUE TO T",
+            "12",
+            Ending.CUT,
+            "n1",
+        ),
+        (
+            "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2031-05-05T10:00:00",
+            "12",
+            Ending.CUT,
+            "n1",
+        ),
+        ("slurmstepd: error: *** STEP 12.0 ON n1 CANC", "12.0", Ending.CUT, ""),
+        ("slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2031-05", "12.0", Ending.CUT, ""),
+        (
             "slurmstepd: error: *** JOB 12 CANCELLED AT 2031-05-05T10:00:00 DUE TO MOON PHASE ***",
             "12",
             Ending.OTHER,
