@@ -29,6 +29,8 @@ _ESCAPES = re.compile(
 def decoded(raw: bytes, *, finished: bool = True) -> str:
     """The text of one line without escapes, at most :data:`LINE_LIMIT` characters.
 
+    A byte order mark in front of it is none of it: files that were joined have theirs inside.
+
     ``finished`` false: a character cut at the end is left away, not shown as U+FFFD.
     """
     if len(raw) > _HELD:
@@ -37,7 +39,7 @@ def decoded(raw: bytes, *, finished: bool = True) -> str:
     text = codecs.utf_8_decode(raw, "replace", finished)[0]
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
-    return text[:LINE_LIMIT]
+    return text.removeprefix("\ufeff")[:LINE_LIMIT]
 
 
 def raw_text(raw: bytes) -> str:

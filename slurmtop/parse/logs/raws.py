@@ -19,7 +19,8 @@ from slurmtop.parse.logs.lines import raw_text
 #: Bytes kept of a line that does not end: more than is ever shown of one.
 _HELD = 17_000
 _BAR_HELD = 64_000
-#: Byte order marks of UTF-16.
+#: The byte order marks of UTF-8, which Windows writes at the start of a file, and of UTF-16.
+_MARK = b"\xef\xbb\xbf"
 _MARKS = (b"\xff\xfe", b"\xfe\xff")
 #: What Python calls UTF-16 whose mark tells the order of its bytes.
 MARKED = "utf-16"
@@ -159,6 +160,9 @@ class RawLines:
         if self.end == 0:
             self._wide = _wide_decoder(data)
             self._at = 2 if self._wide is not None and data[:2] in _MARKS else 0
+            if data.startswith(_MARK):
+                self.end = self._at = len(_MARK)
+                data = data[len(_MARK) :]
         self.end += len(data)
         if self._wide is not None:
             data = self._wide.decode(data).encode("utf-8", "replace")

@@ -55,6 +55,10 @@ def test_only_the_last_state_of_a_bar_counts() -> None:
     assert texts(b"one\r\ntwo\r\n") == ["one", "two"]
 
 
+def test_a_byte_order_mark_is_part_of_no_line() -> None:
+    assert texts("\ufeffone\ntwo\ufeff\n".encode()) == ["one", "two\ufeff"]
+
+
 def test_colours_and_titles_are_removed() -> None:
     assert texts(b"\x1b[1;31mERROR\x1b[0m \x1b]0;title\x07x\x1b(By\x1b[2K\n") == ["ERROR xy"]
 

@@ -70,6 +70,8 @@ def test_a_message_stands_where_its_line_does() -> None:
         (b"gr\xfcn\n", ["gr\ufffdn"]),
         ("\ufeffstep 1\nzwei\n".encode("utf-16-le"), ["step 1", "zwei"]),
         ("step 1, grün\nzwei\n".encode("utf-16-be"), ["step 1, grün", "zwei"]),
+        (b"\xef\xbb\xbfn1: step 1\nzwei\n", ["n1: step 1", "zwei"]),
+        (b"n1: step 1\n\xef\xbb\xbfn2: step 1\n", ["n1: step 1", "n2: step 1"]),
         (b"x" * 20_000 + b"\ny\n", ["x" * 4_000, "y"]),
         (b"0 | 2021-03-02 00:46:12,994 - a   \xe2\x94\x82\n^C   \xe2\x94\x82\n", ["a", "^C"]),
         (b"", []),
@@ -84,6 +86,15 @@ def test_offsets_of_utf16_count_bytes_of_the_file() -> None:
     data = "grün\nzwei\n".encode("utf-16")
     messages, _ = read(data)
     assert [message.at.offset for message in messages] == [2, data.index("z".encode("utf-16-le"))]
+
+
+def test_a_mark_of_utf8_is_part_of_no_name() -> None:
+    data = b"node-2:41:41 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\nn2: zwei\n"
+    plain, _ = read(data)
+    marked, traces = read(b"\xef\xbb\xbf" + data)
+    assert [one.at.host for one in marked] == [one.at.host for one in plain]
+    assert [one.at.offset for one in marked] == [one.at.offset + 3 for one in plain]
+    assert traces.sources[0].read_bytes == len(data) + 3
 
 
 def test_a_bar_that_never_ends_a_line_costs_no_memory_and_no_error() -> None:
