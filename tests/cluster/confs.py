@@ -68,6 +68,8 @@ ReturnToService=2
 SlurmctldTimeout=60
 SlurmdTimeout={slurmd_timeout_s}
 KillWait=5
+# A step that ends while a test silences the controller cannot say so; its nodes stay in use.
+UnkillableStepTimeout=600
 MinJobAge={min_job_age_s}
 # A name of a test that reads as the id of another job must be no job.
 FirstJobId=1001
