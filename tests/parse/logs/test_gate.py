@@ -101,7 +101,7 @@ def test_what_is_picked_of_a_writer_hangs_on_its_own_lines_alone(
 def writer_of(line: bytes) -> tuple[bytes, ...]:
     if b" comm 0x" in line:
         return (line,)
-    time = re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line)
+    time = re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d{2,3} ", line)
     rest = line[time.end() :] if time else line
     tag = re.match(rb"\[[\w ]+\]:? ?|\d+: ", rest)
     return (
