@@ -56,7 +56,7 @@ def test_nobody_is_blamed_but_whom_slurm_or_the_logs_name(name: str) -> None:
         node = {"node-fail-named": "gpu02", "node-fail-single": "gpu07"}[name]
         assert [item.host for item in culprits] == [node]
         assert all(item.rank is None for item in culprits)
-    elif name in ("logs-rank-threw", "logs-running-stall"):
+    elif name == "logs-rank-threw":
         assert [item.rank for item in culprits] == [2]
     elif name.startswith("logs-rank-"):
         assert [(item.rank, item.host) for item in culprits] == [(None, "gpu03")]

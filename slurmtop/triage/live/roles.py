@@ -148,6 +148,8 @@ def _in_framework(doing: Doing) -> bool:
 def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
     """``watched``: have most ranks a thread that uses a little of a CPU, whatever they do?"""
     role = _by_itself(world, one, watched)
+    if role is Role.AWAY and _may_be_left(world, one):
+        return Role.OPEN
     if len(one.view.looks) < 2 or not world.two or not is_used(one):
         return role
     # Two looks at a driver that is slow are no proof against a GPU that computes.
@@ -156,6 +158,12 @@ def role_of(world: World, one: RankView, *, watched: bool = False) -> Role:
         return role
     # Whatever its main thread waits for: that ends when its GPU has done what it is at.
     return Role.WORKS if power_tells(world, one) else Role.OPEN
+
+
+def _may_be_left(world: World, one: RankView) -> bool:
+    """Is it one of several that may be the same rank? What an earlier attempt left behind is waited
+    for by nobody."""
+    return one.rank is None and world.size is not None and len(world.ranks) > world.size
 
 
 def _by_itself(world: World, one: RankView, watched: bool) -> Role:

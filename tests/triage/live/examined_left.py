@@ -27,7 +27,38 @@ def left_behind() -> list[Case]:
                 case(f"{name}-one-sleeps", _with(sleeps, ranks, argv), "hung", may={1}, must=True),
                 case(f"{name}-all-wait", _with(alike, ranks, argv), "hung", never={"missing-rank"}),
             ]
+    for launcher in ("mpirun", "srun"):
+        b = replace(sleeps, launcher=launcher, quiet=400.0)
+        all_wait = _orphaned(_with(replace(b, odd={}), [3], _WORKER))
+        out += [
+            case(f"left-beside-orphans-all-wait-{launcher}", all_wait, "unknown"),
+            case(
+                f"left-beside-orphans-one-sleeps-{launcher}",
+                _orphaned(_with(b, [3], _WORKER)),
+                "hung unknown",
+                may={1},
+            ),
+        ]
     return out
+
+
+def _orphaned(made: Callable[[], JobFacts]) -> Callable[[], JobFacts]:
+    """Nothing tells ranks and what is left apart: none has a parent, all have as many threads."""
+
+    def orphans(probe: NodeProbe) -> NodeProbe:
+        assert probe.processes is not None
+        those = tuple(replace(one, ppid=1, threads=9) for one in probe.processes.processes)
+        return replace(probe, processes=replace(probe.processes, processes=those))
+
+    def of() -> JobFacts:
+        facts = made()
+        assert facts.live is not None
+        samples = tuple(
+            replace(one, probes=tuple(map(orphans, one.probes))) for one in facts.live.samples
+        )
+        return replace(facts, live=replace(facts.live, samples=samples))
+
+    return of
 
 
 def _with(build: Build, ranks: range | list[int], argv: tuple[str, ...]) -> Callable[[], JobFacts]:
