@@ -61,17 +61,8 @@ WORDS: dict[SshFault, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "other key",
-        # These three stand in the next test as well.
-        *(
-            pytest.param(how, marks=pytest.mark.long)
-            for how in ("closed", "unknown key", "refuses")
-        ),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["other key", "closed", "unknown key", "refuses"])
 async def test_a_node_that_lets_nobody_in_costs_its_own_row(
     training: Training, faults: Faults, tmp_path: Path, how: SshFault
 ) -> None:
@@ -108,6 +99,7 @@ async def test_three_nodes_fail_in_three_ways_and_one_goes_on(
         await desk.shows("1 of 4 answered")
 
 
+@pytest.mark.long
 async def test_drivers_that_hang_are_told_and_not_asked_again(
     cluster: Cluster,
     training: Training,

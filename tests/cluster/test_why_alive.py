@@ -137,6 +137,7 @@ def test_quiet_running_job_is_never_called_hung(alive: Alive) -> None:
         assert "hung" not in answer.summary
 
 
+@pytest.mark.long
 def test_array_is_told_as_a_whole_and_task_by_task(alive: Alive) -> None:
     answer = ask(alive.array)
     assert answer.rc == 0

@@ -93,6 +93,7 @@ def test_a_healthy_training_is_healthy_and_nobody_reads_stacks(
     four_nodes.goes_on()
 
 
+@pytest.mark.long
 def test_a_rank_that_is_stopped_is_named(cluster: Cluster, four_nodes: Training) -> None:
     rank = four_nodes.ranks[3]
     with stopped(cluster, four_nodes, rank):
