@@ -3,7 +3,9 @@
 Run as the user inside the test cluster. One training of four ranks on four nodes makes steps of
 about a tenth of a second; runs without slurmtop and with it, one look after the other, take turns.
 The median with it has to lie within the spread of the runs without. All nodes, the login and this
-benchmark share the cores of one machine: what slurmtop costs on the login counts here as well.
+benchmark share the cores of one machine: what slurmtop costs on the login counts here as well. How
+much of it that is, is told by runs that judge a bundle of the job as often: the same work here, and
+no node is touched.
 
     python -m benchmarks.step_time [--runs 3] [--seconds 30] [--stacks]
 """
@@ -36,11 +38,15 @@ def _steps(path: Path, begun: float, ended: float) -> list[float]:
     return found
 
 
-def _look(job: str, options: list[str]) -> tuple[str, float]:
+#: A look lasts about so long; most of that it waits.
+_LOOK_S = 7.0
+
+
+def _look(what: list[str]) -> tuple[str, float]:
     """One look: the state and the sentence that it told, and the CPU that it took here."""
     before = os.times()
     done = subprocess.run(
-        [sys.executable, "-m", "slurmtop", "triage", job, "--look", "--json", *options],
+        [sys.executable, "-m", "slurmtop", "triage", *what, "--json"],
         capture_output=True,
         check=False,
         timeout=90,
@@ -55,22 +61,25 @@ def _look(job: str, options: list[str]) -> tuple[str, float]:
     return f"{told['state']}: {told['summary']}", used
 
 
-def _run(job: str, path: Path, seconds: float, looks: bool, options: list[str]) -> list[float]:
+def _run(name: str, path: Path, seconds: float, what: list[str]) -> list[float]:
+    """The steps of one run; ``what`` is given to ``triage``, nothing where it is left alone."""
     begun, said, used = time.time(), list[str](), 0.0
     while (left := begun + seconds - time.time()) > 0:
-        if looks:
-            words, cpu = _look(job, options)
-            said, used = [*said, words], used + cpu
-        else:
+        if not what:
             time.sleep(left)
+            continue
+        look_begun = time.time()
+        words, cpu = _look(what)
+        said, used = [*said, words], used + cpu
+        time.sleep(max(0.0, min(look_begun + _LOOK_S, begun + seconds) - time.time()))
     ended = time.time()
     steps = _steps(path, begun, ended)
     quarters = statistics.quantiles(steps, n=20)
-    told = (
-        f"{len(said)} looks, {used / (ended - begun):.0%} of a CPU here" if looks else "no slurmtop"
-    )
+    told = name
+    if what:
+        told += f", {len(said)} times, {used / (ended - begun):.0%} of a CPU here"
     print(
-        f"{told:34} {len(steps):5} steps, median {statistics.median(steps):6.1f} ms, "
+        f"{told:42} {len(steps):5} steps, median {statistics.median(steps):6.1f} ms, "
         f"5-95 % {quarters[0]:.1f}-{quarters[-1]:.1f}, load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
@@ -101,17 +110,20 @@ def _measure(cluster: Cluster, faults: Faults, args: argparse.Namespace) -> int:
     job = cluster.submit(script, nodes=4, ntasks=4, ntasks_per_node=1, time=30)
     cluster.wait_for("steps", lambda: path.exists() and path.read_text().count("\n") > 100, 120)
     options = [] if args.stacks else ["--no-stacks"]
-    without, with_it = [], []
+    look, bundle = [job, "--look", *options], str(cluster.dir / "kept")
+    _look([*look, "--save", bundle])
+    arms = {"no slurmtop": [], "a bundle": [bundle], "looks": look}
+    medians: dict[str, list[float]] = {name: [] for name in arms}
     for _ in range(args.runs):
-        without.append(_run(job, path, args.seconds, False, options))
-        with_it.append(_run(job, path, args.seconds, True, options))
-    plain = [statistics.median(run) for run in without]
-    looked = [statistics.median(run) for run in with_it]
+        for name, what in arms.items():
+            medians[name].append(statistics.median(_run(name, path, args.seconds, what)))
+    plain, here, looked = medians.values()
     middle, low, high = statistics.median(looked), min(plain), max(plain)
     inside = low <= middle <= high
     print(
-        f"median with slurmtop {middle:.1f} ms; runs without {low:.1f} to {high:.1f} ms: "
-        + ("within" if low <= middle <= high else f"OUTSIDE by {middle / high - 1:+.1%} of the top")
+        f"median with slurmtop {middle:.2f} ms; runs without {low:.2f} to {high:.2f} ms: "
+        + ("within" if inside else f"OUTSIDE by {middle / high - 1:+.2%} of the top")
+        + f"; the same work here alone {min(here):.2f} to {max(here):.2f} ms"
     )
     left = _left(faults)
     print("left on nodes: " + (", ".join(left) or "nothing"))
