@@ -16,6 +16,7 @@ from slurmtop.collect.node_states import read_node_states
 from slurmtop.collect.nodes.probe import read_probe
 from slurmtop.collect.nodes.stacks import AT_ONCE, read_stacks
 from slurmtop.collect.one_look import OneLook, all_within, happens, rank_like
+from slurmtop.collect.poller import fault_of_ours
 from slurmtop.model.facts import JobFacts
 from slurmtop.model.job import Job, Phase
 from slurmtop.model.live import SAMPLES_APART_S, LiveFacts
@@ -255,7 +256,7 @@ class LiveLook:
                 look.lost(host)
                 return
             except Exception as error:  # A fault of ours must show, and cost this node alone.
-                failure = _fault_of_ours(f"the answer of {host}", error)
+                failure = fault_of_ours(f"the answer of {host}", error)
                 probe = NodeProbe(host=host, at=self._clock.now(), failure=failure)
         look.add(probe)
         # Where this news is not even put together, the whole of them decides.
@@ -329,7 +330,7 @@ class LiveLook:
                 self._runner, self._clock, probe.host, processes, tools, at_once=at_once
             )
         except Exception as error:  # As above: else it would look as if there were no stacks.
-            failure = _fault_of_ours(f"the stacks of {probe.host}", error)
+            failure = fault_of_ours(f"the stacks of {probe.host}", error)
             found = without_stacks(processes, failure, at)
         look.stacks.setdefault(probe.host, []).extend(found)
         self._know(often=True)
@@ -380,11 +381,6 @@ class LiveLook:
         now = self._clock.monotonic()
         self._next_news = now + max(_NEWS_S, _NEWS_TIMES * (now - began))
         return True
-
-
-def _fault_of_ours(what: str, error: Exception) -> Failure:
-    sentence = f"slurmtop could not use {what} ({type(error).__name__}: {error})."
-    return Failure(Trouble.OTHER, sentence, raw=repr(error))
 
 
 def _is_refused(one: ProcessStacks) -> bool:

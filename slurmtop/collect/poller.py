@@ -52,6 +52,12 @@ def local_failure(error: RunnerError) -> Failure:
     return Failure(Trouble.NO_SLURM if missing else Trouble.LOCAL, str(error))
 
 
+def fault_of_ours(what: str, error: Exception) -> Failure:
+    """What slurmtop itself could not make of an answer; it must show, and end nothing else."""
+    sentence = f"slurmtop could not use {what} ({type(error).__name__}: {error})."
+    return Failure(Trouble.OTHER, sentence, raw=repr(error))
+
+
 def _no_health(_health: SourceHealth) -> None:
     return
 
@@ -137,11 +143,7 @@ class Poller(Generic[T]):
         except RunnerError as error:
             self._failed(local_failure(error))
         except Exception as error:  # A fault of ours must show, and must not end the polling.
-            kind = type(error).__name__
-            sentence = (
-                f"slurmtop could not use the answer of {self._source.name} ({kind}: {error})."
-            )
-            self._failed(Failure(Trouble.OTHER, sentence, raw=repr(error)))
+            self._failed(fault_of_ours(f"the answer of {self._source.name}", error))
         else:
             self._succeeded(value)
 

@@ -30,22 +30,22 @@ _LINE = re.compile(
     % (_REPORT_HEAD, _LABELS, _LABELS, _CHAT_HEAD, _CLOCK)
 )
 _TIMELINE_BREAK = b"-- "
-_NOTE = b"slurmtop: "
+_NOTES = re.compile(rb"(?:(?:slurmtop: [^\n]*)?\n)*")
 #: Reports are short; so much of one is looked at.
 _LOOKED_AT = 64 * 1024
 
 
 def is_printed(start: bytes) -> bool:
     """Is the file that begins with ``start`` nothing but what slurmtop printed?"""
-    lines = start[:_LOOKED_AT].replace(b"\r\n", b"\n").split(b"\n")
-    if len(start) > _LOOKED_AT or not start.endswith(b"\n"):
-        # Cut in its middle, perhaps by whoever took the sample.
-        lines = lines[:-1]
-    first = next((at for at, line in enumerate(lines) if line and not line.startswith(_NOTE)), None)
-    if first is None or not _BEGINS.match(b"\n".join(lines[first:]) + b"\n"):
+    # Its last line may be cut, by whoever took the sample.
+    text = start[:_LOOKED_AT].replace(b"\r\n", b"\n")
+    text = text[: text.rfind(b"\n") + 1]
+    notes = _NOTES.match(text)
+    # Nearly every file is known for a log by its first line.
+    if notes is None or not _BEGINS.match(text, notes.end()):
         return False
     untimed = False
-    for line in lines:
+    for line in text.split(b"\n"):
         untimed = line.startswith(_TIMELINE_BREAK) or (untimed and b": " in line)
         if not untimed and not _LINE.match(line):
             return False

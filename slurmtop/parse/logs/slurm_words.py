@@ -46,13 +46,14 @@ _TASK_CUT = re.compile(rf"srun: error: (?:\.\.\.|…)[^:]{{0,20}}? ?{_HOW}\s*$")
 _MOST_TASKS = 65_536
 _LAST_SIGNAL = 64
 
+#: Without blanks: where a terminal broke the line one may be missing, or be too many.
 _ENDINGS = (
-    ("TIME LIMIT", Ending.TIME_LIMIT),
+    ("TIMELIMIT", Ending.TIME_LIMIT),
     ("PREEMPT", Ending.PREEMPTION),
-    ("NODE FAIL", Ending.NODE_FAILURE),
+    ("NODEFAIL", Ending.NODE_FAILURE),
     ("REQUEUE", Ending.REQUEUE),
-    ("TASK FAILURE", Ending.TASK_FAILURE),
-    ("NOT ENDING WITH SIGNALS", Ending.UNKILLABLE),
+    ("TASKFAILURE", Ending.TASK_FAILURE),
+    ("NOTENDINGWITHSIGNALS", Ending.UNKILLABLE),
     # scancel, and whatever else sent a signal to the step: it gives no reason.
     ("SIGNAL", Ending.CANCELLED),
 )
@@ -269,15 +270,13 @@ def _step_ended(text: str, at: Where) -> StepEnded | None:
 def _ending(found: re.Match[str]) -> Ending:
     if found["failed"]:
         return Ending.FAILED
-    # Where a terminal broke the line a blank may be missing, or be too many.
     why = "".join((found["why"] or "").upper().split())
-    told = {words.replace(" ", ""): ending for words, ending in _ENDINGS}
-    for words, ending in told.items():
+    for words, ending in _ENDINGS:
         if words in why:
             return ending
     if not found["closed"]:
         # A line cut inside its reason still tells it where the rest can be one thing only.
-        fits = {ending for words, ending in told.items() if len(why) >= 3 and words.startswith(why)}
+        fits = {ending for words, ending in _ENDINGS if len(why) >= 3 and words.startswith(why)}
         return fits.pop() if len(fits) == 1 else Ending.CUT
     if found["stepd"]:
         return Ending.UNKILLABLE

@@ -24,7 +24,7 @@ from slurmtop.triage.ranks import rank_processes, ranks_by_gpu
 #: Programs at work in an allocation that trains nothing by itself.
 _INTERACTIVE = ("jupyter", "ipython", "ipykernel", "code-server", "vscode", "rstudio")
 #: A log that was written to so short a while ago may well go on.
-FRESH_S = 10.0
+_FRESH_S = 10.0
 _Key = tuple[str, int, int]
 
 
@@ -166,7 +166,7 @@ class World:
         one; where it tells none, any line, but not those of a watchdog."""
         log = self.live.log
         any_line = not self.timed_out and (self.finished or not self.stepped)
-        fresh = log.quiet_s is not None and log.quiet_s < FRESH_S
+        fresh = log.quiet_s is not None and log.quiet_s < _FRESH_S
         return log.new_steps or (any_line and (bool(log.grew) or fresh))
 
     @property

@@ -152,9 +152,7 @@ def _much_too_long(world: World, works: tuple[RankView, ...]) -> bool:
 def _gets_on(one: RankView) -> bool:
     """Does it do more than wake up, or spin at one place, to see whether something has come?"""
     changed = one.view.change
-    if draws_power(one) or (changed is not None and changed.io_grew):
-        return True
-    if not all(map(only_watches, at_work_below(one))):
+    if draws_power(one) or _works_below(one) or (changed is not None and changed.io_grew):
         return True
     looks = [look.doing for look in one.view.looks]
     stays = all(doing.by_stack for doing in looks) and looks[0].frames == looks[-1].frames
@@ -163,8 +161,12 @@ def _gets_on(one: RankView) -> bool:
 
 def _uses_cpu(one: RankView) -> bool:
     """Does it use more of a CPU than who only looks for something, itself or what it started?"""
-    below = not all(map(only_watches, at_work_below(one)))
-    return below or _cpu(one.view) > _LOOKING_SHARE
+    return _cpu(one.view) > _LOOKING_SHARE or _works_below(one)
+
+
+def _works_below(one: RankView) -> bool:
+    """Has it started what does more than watch?"""
+    return not all(map(only_watches, at_work_below(one)))
 
 
 def _by_power(one: RankView) -> bool:
