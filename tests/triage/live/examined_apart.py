@@ -9,7 +9,7 @@ from slurmtop.model.probe import NodeProbe
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, spins, waits
 from tests.triage.live.examined_beside import two
-from tests.triage.live.examined_case import Case, at_pace, case
+from tests.triage.live.examined_case import Case, at_pace, case, each_probe
 from tests.triage.live.examined_hangs import MISSING, STOPPED, H
 from tests.triage.live.examined_launches import SERVER
 from tests.triage.live.examined_well import COLD, FORWARDS, HOT, W
@@ -134,15 +134,7 @@ def _by_other_name(build: Build) -> Callable[[], JobFacts]:
             those.append(replace(one, env=tuple(sorted(env.items())) if one.env else one.env))
         return replace(probe, processes=replace(look, processes=tuple(those)))
 
-    def made() -> JobFacts:
-        facts = build.facts()
-        assert facts.live is not None
-        samples = tuple(
-            replace(one, probes=tuple(map(renamed, one.probes))) for one in facts.live.samples
-        )
-        return replace(facts, live=replace(facts.live, samples=samples))
-
-    return at_pace(made)
+    return at_pace(each_probe(build, renamed))
 
 
 def _other_names() -> list[Case]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from slurmtop.model.facts import JobFacts, StepLines
+from slurmtop.model.probe import NodeProbe
 from tests.triage.live.examined import Build
 
 
@@ -53,6 +54,22 @@ def rank_of(facts: JobFacts, host: str | None, pid: int | None) -> int | None:
             if one.pid == pid and told is not None:
                 return int(told)
     return None
+
+
+def each_probe(
+    build: Build | Callable[[], JobFacts], change: Callable[[NodeProbe], NodeProbe]
+) -> Callable[[], JobFacts]:
+    """The same with every answer of a node changed, of both looks."""
+
+    def made() -> JobFacts:
+        facts = build.facts() if isinstance(build, Build) else build()
+        assert facts.live is not None
+        samples = tuple(
+            replace(one, probes=tuple(map(change, one.probes))) for one in facts.live.samples
+        )
+        return replace(facts, live=replace(facts.live, samples=samples))
+
+    return made
 
 
 def at_pace(build: Build | Callable[[], JobFacts]) -> Callable[[], JobFacts]:

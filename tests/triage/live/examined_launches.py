@@ -11,7 +11,7 @@ from slurmtop.model.probe import NodeProbe
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, spins, stack, waits
 from tests.triage.live.examined_beside import hot, two
-from tests.triage.live.examined_case import Case, case
+from tests.triage.live.examined_case import Case, case, each_probe
 from tests.triage.live.examined_well import FORWARDS, HOT
 
 _WELL = "healthy unknown"
@@ -94,15 +94,7 @@ def _without_torchrun(build: Build, host: str) -> Callable[[], JobFacts]:
         those = tuple(one for one in look.processes if one.name != "torchrun")
         return replace(probe, processes=replace(look, processes=those))
 
-    def made() -> JobFacts:
-        facts = build.facts()
-        assert facts.live is not None
-        samples = tuple(
-            replace(sample, probes=tuple(map(left, sample.probes))) for sample in facts.live.samples
-        )
-        return replace(facts, live=replace(facts.live, samples=samples))
-
-    return made
+    return each_probe(build, left)
 
 
 def _at_the_last_step(build: Build) -> Callable[[], JobFacts]:

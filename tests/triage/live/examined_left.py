@@ -8,7 +8,7 @@ from slurmtop.model.probe import Activity, Counters, NodeProbe, ThreadState
 from slurmtop.model.process import NodeProcess
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build
-from tests.triage.live.examined_case import Case, case
+from tests.triage.live.examined_case import Case, case, each_probe
 
 _SHELL = ("sh", "-c", "while true; do date; sleep 60; done")
 _PROGRAM = ("ffmpeg", "-i", "x.mp4")
@@ -50,15 +50,7 @@ def _orphaned(made: Callable[[], JobFacts]) -> Callable[[], JobFacts]:
         those = tuple(replace(one, ppid=1, threads=9) for one in probe.processes.processes)
         return replace(probe, processes=replace(probe.processes, processes=those))
 
-    def of() -> JobFacts:
-        facts = made()
-        assert facts.live is not None
-        samples = tuple(
-            replace(one, probes=tuple(map(orphans, one.probes))) for one in facts.live.samples
-        )
-        return replace(facts, live=replace(facts.live, samples=samples))
-
-    return of
+    return each_probe(made, orphans)
 
 
 def _with(build: Build, ranks: range | list[int], argv: tuple[str, ...]) -> Callable[[], JobFacts]:
@@ -73,15 +65,7 @@ def _with(build: Build, ranks: range | list[int], argv: tuple[str, ...]) -> Call
         look = replace(probe.processes, processes=(*old, *those))
         return replace(probe, processes=look, activity=(*probe.activity, *idle))
 
-    def made() -> JobFacts:
-        facts = build.facts()
-        assert facts.live is not None
-        samples = tuple(
-            replace(one, probes=tuple(map(beside, one.probes))) for one in facts.live.samples
-        )
-        return replace(facts, live=replace(facts.live, samples=samples))
-
-    return made
+    return each_probe(build, beside)
 
 
 def _older(one: NodeProcess, argv: tuple[str, ...]) -> NodeProcess:

@@ -9,7 +9,7 @@ from slurmtop.model.process import NodeProcess
 from tests.triage.live import examined_calls as c
 from tests.triage.live.examined import Build, Do, spins, stack, waits
 from tests.triage.live.examined_beside import with_thread
-from tests.triage.live.examined_case import Case, case
+from tests.triage.live.examined_case import Case, case, each_probe
 from tests.triage.live.examined_hangs import ELSEWHERE, HU, LOADER, STUCK_WORKER, H
 from tests.triage.live.examined_well import HOT, W
 
@@ -74,17 +74,8 @@ BUFFERS = waits(
 def lightning(first: Do) -> Callable[[], JobFacts]:
     """Rank 0 does ``first``, and has started the other ranks itself."""
 
-    def made() -> JobFacts:
-        build = Build(size=4, usual=c.ITEM, odd={0: first}, launcher="none", step="batch")
-        facts = build.facts()
-        assert facts.live is not None
-        samples = tuple(
-            replace(one, probes=tuple(_started(probe, build) for probe in one.probes))
-            for one in facts.live.samples
-        )
-        return replace(facts, live=replace(facts.live, samples=samples))
-
-    return made
+    build = Build(size=4, usual=c.ITEM, odd={0: first}, launcher="none", step="batch")
+    return each_probe(build, lambda probe: _started(probe, build))
 
 
 def _started(probe: NodeProbe, build: Build) -> NodeProbe:
